@@ -1,0 +1,64 @@
+/*
+ * Server addresses: redis://[[user]:password@]host[:port][/db] and unix:///path[?db=N].
+ * Pure: no look-up, no I/O.
+ */
+#ifndef REDISLOCK_CLI_URL_H
+#define REDISLOCK_CLI_URL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/secret.h"
+
+enum url_scheme { URL_TCP, URL_UNIX };
+
+#define URL_HOST_MAX 255
+#define URL_PATH_MAX 107 /* sun_path without its NUL */
+#define URL_USER_MAX 255
+#define URL_PASSWORD_MAX 4096
+#define URL_DB_MAX   1000000
+
+struct url {
+    enum url_scheme scheme;
+    char host[URL_HOST_MAX + 1]; /* TCP: name or literal, IPv6 without brackets, zone kept (%lo) */
+    uint16_t port;               /* TCP: 1..65535, default 6379 */
+    char path[URL_PATH_MAX + 1]; /* UNIX: absolute, percent-decoded once */
+    char user[URL_USER_MAX + 1]; /* "" when none is named */
+    struct secret password;      /* owned; url_wipe releases it */
+    int db;                      /* 0 by default */
+};
+
+/*
+ * Parses `text` into `*url`. Percent-encoding is decoded exactly once, `+` is literal, a password
+ * may hold anything that is percent-encoded (NUL excepted). `redis://:pw@h` has a password alone,
+ * `redis://u@h` a user alone (redis-cli takes that one for a password), `redis://u:p@h` both. An
+ * empty password is none. The last @ before the path ends them.
+ * IPv6 hosts are written in brackets; a zone may be `%25lo` (RFC 6874) or `%lo` as people type it.
+ * On false `*url` is untouched and `*why` is a static text ("has no host", "has port 0; ports are
+ * 1 to 65535", …) fit to follow the URL in a message.
+ */
+bool url_parse(const char *text, struct url *url, const char **why);
+
+/* Wipes the password. */
+void url_wipe(struct url *url);
+
+/*
+ * Writes the address without any secret into `out` (redis://host:6379/2, unix:///run/redis.sock):
+ * what messages show. Always NUL-terminated, cut at `size`.
+ */
+void url_show(const struct url *url, char *out, size_t size);
+
+/*
+ * Where the (still encoded) password of a valid address stands: its offset in `text`, and its
+ * length in `*length`, 0 when there is none. For wiping it where it can be seen.
+ */
+size_t url_find_password(const char *text, size_t *length);
+
+/*
+ * An address that url_parse refused, fit for a message: *** in the place of all that is or may be
+ * a password. Always NUL-terminated, cut at `size`.
+ */
+void url_redact(const char *given, char *out, size_t size);
+
+#endif

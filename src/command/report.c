@@ -1,0 +1,135 @@
+/*
+ * Owns the wording. Every line says what, where and why, and where it is known what to do.
+ */
+#include "command/report.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/log.h"
+
+#define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
+
+/* The local time of a moment that lies `age_ms` back; with the date where that is not today's. */
+static void add_since(struct text *text, int64_t age_ms)
+{
+    time_t then = (time_t)((clock_wall_ms() - age_ms) / 1000);
+    struct tm local;
+    char shown[64];
+    if (localtime_r(&then, &local) == NULL)
+        return;
+    size_t length = age_ms < DAY_MS ? strftime(shown, sizeof(shown), "%H:%M:%S", &local)
+                                    : strftime(shown, sizeof(shown), "%Y-%m-%d %H:%M:%S", &local);
+    if (length == 0)
+        return;
+    text_add(text, " since ");
+    text_add(text, shown);
+    text_add(text, ", ");
+    text_add_duration(text, age_ms);
+    text_add(text, " ago");
+}
+
+void report_add_blocker(struct text *text, const struct lock_blocker *blocker)
+{
+    const struct holder *holder = &blocker->holder;
+    switch (holder->kind) {
+    case HOLDER_FOREIGN:
+        text_add(text, "held by another program (its value is not redislock's)");
+        return;
+    case HOLDER_RESIDUE:
+        text_addf(text, "still held for its minimum hold after the run of %s (pid %lld, %s)",
+                  holder->host, (long long)holder->pid, holder->user);
+        break;
+    case HOLDER_HELD:
+    case HOLDER_GRANTED:
+    default:
+        text_addf(text, "held by %s (pid %lld, %s)", holder->host, (long long)holder->pid,
+                  holder->user);
+        break;
+    }
+    if (blocker->age_ms >= 0)
+        add_since(text, blocker->age_ms);
+}
+
+void report_add_signal(struct text *text, int signal)
+{
+    const char *name = sigabbrev_np(signal);
+    text_add(text, name != NULL ? "SIG" : "signal ");
+    if (name != NULL)
+        text_add(text, name);
+    else
+        text_add_int(text, signal);
+}
+
+static void tell_held_event(const struct config *config, const struct lock_blocker *blocker)
+{
+    struct event event;
+    event_begin(&event, config->status_fd, "held", config->name);
+    if (blocker->holder.kind != HOLDER_FOREIGN) {
+        event_string(&event, "host", blocker->holder.host);
+        event_int(&event, "pid", blocker->holder.pid);
+        event_string(&event, "user", blocker->holder.user);
+        event_string(&event, "command", blocker->holder.command);
+        event_int(&event, "fence", blocker->holder.fence);
+        if (blocker->age_ms >= 0)
+            event_int(&event, "age_ms", blocker->age_ms);
+    }
+    if (blocker->left_ms >= 0)
+        event_int(&event, "left_ms", blocker->left_ms);
+    event_send(&event);
+}
+
+static int held(const struct config *config, const struct lock *lock, int64_t waited_ms)
+{
+    const struct lock_blocker *blocker = lock_blocker(lock);
+    tell_held_event(config, blocker);
+    /* a holder of unknown age may be an old one: it is not hushed */
+    bool young = blocker->age_ms >= 0 && blocker->age_ms < config->quiet_for_ms;
+    if (config->quiet || young)
+        return config->conflict_status;
+    char storage[1024];
+    struct text text = TEXT_OVER(storage);
+    report_add_blocker(&text, blocker);
+    if (waited_ms > 0) {
+        text_add(&text, "; gave up after waiting ");
+        text_add_duration(&text, waited_ms);
+    }
+    log_notice("%s", text.at);
+    return config->conflict_status;
+}
+
+int report_not_acquired(const struct config *config, const struct lock *lock,
+                        enum lock_result result, int64_t waited_ms)
+{
+    switch (result) {
+    case LOCK_HELD:
+        return held(config, lock, waited_ms);
+    case LOCK_DENIED:
+        log_error("%s; check --user, --password-file and the server's ACL", lock_why(lock));
+        return STATUS_DENIED;
+    case LOCK_NOT_A_LOCK:
+        log_error("%s; the key '%s' belongs to something else", lock_why(lock), lock_key(lock));
+        return STATUS_NONSENSE;
+    case LOCK_NONSENSE:
+        log_error("%s; is this a Redis server?", lock_why(lock));
+        return STATUS_NONSENSE;
+    case LOCK_BAD_DATABASE:
+        log_error("%s; check the database in the URL", lock_why(lock));
+        return config->servers_source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
+    case LOCK_OS:
+        log_error("%s", lock_why(lock));
+        return STATUS_OS;
+    case LOCK_UNAVAILABLE:
+        log_error("%s; no working Redis", lock_why(lock));
+        return STATUS_UNAVAILABLE;
+    case LOCK_OK:
+    case LOCK_GONE:
+    case LOCK_TAKEN:
+    case LOCK_INTERRUPTED:
+    default:
+        log_error("unexpected result %d of acquiring", (int)result);
+        return STATUS_BUG;
+    }
+}

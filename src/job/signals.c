@@ -1,0 +1,125 @@
+/*
+ * Owns the signal mask and the signalfd. Promises that dispositions stay as inherited, except for
+ * SIGCHLD, without which waiting for a child does not work; spawn.c gives that one back.
+ */
+#include "job/signals.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static const int fatal[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+static const int forwarded[] = {SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
+/* never acted on, but they must not strike: our own writes, and a terminal that is not ours */
+static const int silent[] = {SIGPIPE, SIGTTIN, SIGTTOU};
+
+static void add(sigset_t *set, const int *signals, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        sigaddset(set, signals[i]);
+}
+
+static bool is_ignored(int signal)
+{
+    struct sigaction action;
+    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+/* The first descriptor we open tells whether 0, 1 and 2 are taken: the lowest free one is given. */
+static int above_stdio(int fd)
+{
+    while (fd >= 0 && fd <= STDERR_FILENO) {
+        int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        close(fd);
+        if (moved < 0)
+            return -1;
+        int filler; /* fills the lowest gap; the child sees it closed, as the caller had it */
+        do
+            filler = open("/dev/null", O_RDWR | O_CLOEXEC);
+        while (filler >= 0 && filler < STDERR_FILENO);
+        if (filler > STDERR_FILENO)
+            close(filler);
+        fd = moved;
+    }
+    return fd;
+}
+
+bool signals_open(struct signals *signals)
+{
+    sigset_t blocked;
+    sigset_t shown;
+    sigemptyset(&blocked);
+    sigemptyset(&shown);
+    add(&blocked, fatal, LENGTH(fatal));
+    add(&blocked, forwarded, LENGTH(forwarded));
+    add(&blocked, silent, LENGTH(silent));
+    sigaddset(&blocked, SIGCHLD);
+    if (sigprocmask(SIG_BLOCK, &blocked, &signals->original_mask) != 0)
+        return false;
+
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    struct sigaction before;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGCHLD, &action, &before);
+    signals->chld_ignored = before.sa_handler == SIG_IGN;
+
+    for (size_t i = 0; i < LENGTH(fatal); i++)
+        if (!is_ignored(fatal[i]))
+            sigaddset(&shown, fatal[i]);
+    signals->fd = above_stdio(signalfd(-1, &shown, SFD_CLOEXEC | SFD_NONBLOCK));
+    return signals->fd >= 0;
+}
+
+bool signals_next(const struct signals *signals, struct signalfd_siginfo *info)
+{
+    for (;;) {
+        ssize_t got;
+        do
+            got = read(signals->fd, info, sizeof(*info));
+        while (got < 0 && errno == EINTR);
+        if (got != (ssize_t)sizeof(*info))
+            return false;
+        if (!is_ignored((int)info->ssi_signo))
+            return true;
+    }
+}
+
+int signals_fatal(const struct signals *signals)
+{
+    struct signalfd_siginfo info;
+    return signals_next(signals, &info) ? (int)info.ssi_signo : 0;
+}
+
+static void drop_pending(int signal)
+{
+    const struct timespec at_once = {0, 0};
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, signal);
+    (void)sigtimedwait(&one, NULL, &at_once);
+}
+
+bool signals_before_child(struct signals *signals)
+{
+    sigset_t stop;
+    sigset_t pending;
+    sigset_t shown;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    if (sigprocmask(SIG_BLOCK, &stop, NULL) != 0)
+        return false;
+    if (sigpending(&pending) == 0) {
+        for (size_t i = 0; i < LENGTH(forwarded); i++)
+            if (sigismember(&pending, forwarded[i]) == 1)
+                drop_pending(forwarded[i]);
+    }
+    sigemptyset(&shown);
+    add(&shown, fatal, LENGTH(fatal));
+    add(&shown, forwarded, LENGTH(forwarded));
+    sigaddset(&shown, SIGTSTP);
+    sigaddset(&shown, SIGCHLD);
+    return signalfd(signals->fd, &shown, 0) >= 0;
+}

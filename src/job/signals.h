@@ -1,0 +1,41 @@
+/*
+ * Signals, read from a descriptor instead of interrupting.
+ *
+ * All signals that concern a job are blocked before anything that takes time, so none is missed and
+ * none strikes in between. Before the child runs, the descriptor shows only those that end a run
+ * (HUP INT QUIT TERM), so that it can serve as a deadline's wake_fd; afterwards also those that are
+ * forwarded, and SIGCHLD. A signal that was inherited as ignored stays ignored, though a blocked one
+ * still shows up on a descriptor.
+ */
+#ifndef REDISLOCK_JOB_SIGNALS_H
+#define REDISLOCK_JOB_SIGNALS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/signalfd.h>
+
+struct signals {
+    int fd;
+    sigset_t original_mask; /* as the caller had it: the child gets it back */
+    bool chld_ignored;      /* SIGCHLD was inherited as ignored: so is the child's */
+};
+
+/*
+ * Blocks, and opens the descriptor (close-on-exec, never 0, 1 or 2: where one of those is closed
+ * /dev/null takes its place, not visible to the child). false with errno.
+ */
+bool signals_open(struct signals *signals);
+
+/* The next signal that ends the run before it began, or 0. */
+int signals_fatal(const struct signals *signals);
+
+/*
+ * Right before the child is started: from here on TSTP no longer stops us, and what came for a
+ * child that was not there yet (USR1, USR2) is dropped. Afterwards the descriptor shows everything.
+ */
+bool signals_before_child(struct signals *signals);
+
+/* The next signal of any kind. false: none pending. */
+bool signals_next(const struct signals *signals, struct signalfd_siginfo *info);
+
+#endif

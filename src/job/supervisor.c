@@ -1,0 +1,373 @@
+/*
+ * Owns the loop. The story of a job: running → (stopping → killing) → drained. What each event does
+ * depends on where the job is; nothing goes back.
+ *
+ *                    running            stopping              killing
+ *   signal           forward            forward               forward
+ *   child ends       done, or drain     drain                 drain
+ *   keeper: lost     TERM, stopping     -                     -
+ *   stop timer       TERM, stopping     -                     -
+ *   --max-runtime    TERM, stopping     -                     -
+ *   kill time        KILL, killing      KILL, killing         -
+ *
+ * Draining: the child is reaped, its descendants are not all dead yet.
+ */
+#include "job/supervisor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "job/descendants.h"
+#include "job/guard.h"
+
+#define GUARD_AFTER_MS  500 /* a job that ends sooner pays for no guard; at most a sixth of the lease */
+#define LOST_GRACE_MS   1000
+#define SWEEP_MS        10
+
+struct supervisor {
+    const struct supervisor_plan *plan;
+    struct supervisor_outcome *outcome;
+    struct descendants job;
+    struct guard guard;
+    bool settled; /* lease timers and guard exist */
+    bool child_gone;
+    bool stopping;
+    bool killing;
+    bool stop_told; /* the stop timer has struck; the keeper may go on pushing it */
+    int quiet_sweeps; /* in a row that found no descendant */
+    int timer;        /* the next of the times below */
+    int stop_timer;   /* of the lease, once settled */
+    int kill_timer;
+    int lost_fd;
+    int64_t settle_at;
+    int64_t keeper_at;
+    int64_t stop_at; /* of the lease, until settled */
+    int64_t runtime_at;
+    int64_t kill_at;
+    int64_t sweep_at;
+};
+
+static bool lease_kills(const struct supervisor *s)
+{
+    return s->plan->lease.kills && s->plan->lease.extend_at_ms != CLOCK_NEVER;
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* To the child's group, or in a shared group to the child and its descendants, one by one. */
+static void signal_group(struct supervisor *s, int signal)
+{
+    s->job.except = s->guard.pid;
+    if (!s->plan->own_group || s->child_gone)
+        descendants_signal(&s->job, signal, 0);
+    else
+        kill(-s->plan->child, signal);
+}
+
+/* Those that left the group get it too: they are stopped with the rest. */
+static void signal_everything(struct supervisor *s, int signal)
+{
+    pid_t group = s->plan->own_group && !s->child_gone ? s->plan->child : 0;
+    s->job.except = s->guard.pid;
+    if (group != 0)
+        kill(-group, signal);
+    descendants_signal(&s->job, signal, group);
+}
+
+static void begin_stop(struct supervisor *s, enum supervisor_reason reason, int signal,
+                       int64_t kill_at)
+{
+    s->stopping = true;
+    s->outcome->reason = reason;
+    s->kill_at = kill_at;
+    s->sweep_at = clock_boot_ms() + SWEEP_MS;
+    s->plan->lease.stopping(s->plan->lease.context, reason, signal);
+    signal_everything(s, signal);
+    signal_everything(s, SIGCONT); /* a stopped process takes no other signal */
+}
+
+static void begin_kill(struct supervisor *s)
+{
+    s->killing = true;
+    s->kill_at = CLOCK_NEVER;
+    s->sweep_at = clock_boot_ms() + SWEEP_MS;
+    signal_everything(s, SIGKILL);
+}
+
+/* The lease's stop time has passed without an extension. */
+static void lease_ran_out(struct supervisor *s)
+{
+    const struct supervisor_lease *lease = &s->plan->lease;
+    s->stop_at = CLOCK_NEVER;
+    s->stop_told = true; /* not rescinded by a later success */
+    if (s->stopping)
+        return;
+    if (!lease->kills) {
+        lease->stopping(lease->context, SUPERVISOR_EXPIRED, 0);
+        return;
+    }
+    begin_stop(s, SUPERVISOR_EXPIRED, s->plan->stop_signal,
+               s->settled ? CLOCK_NEVER : lease->kill_at_ms); /* else the kill timer tells */
+}
+
+static void lock_lost(struct supervisor *s)
+{
+    const struct supervisor_lease *lease = &s->plan->lease;
+    s->lost_fd = -1; /* told once */
+    if (s->stopping)
+        return;
+    if (!lease->kills) {
+        lease->stopping(lease->context, SUPERVISOR_LOST, 0);
+        return;
+    }
+    begin_stop(s, SUPERVISOR_LOST, s->plan->stop_signal,
+               clock_boot_ms() + sooner(s->plan->grace_ms, LOST_GRACE_MS));
+}
+
+static void ran_too_long(struct supervisor *s)
+{
+    s->runtime_at = CLOCK_NEVER;
+    if (!s->stopping)
+        begin_stop(s, SUPERVISOR_RUNTIME, s->plan->stop_signal,
+                   clock_boot_ms() + s->plan->grace_ms);
+}
+
+static void start_guard(struct supervisor *s)
+{
+    const struct guard_plan plan = {s->plan->child, s->plan->own_group,
+                                    lease_kills(s) ? s->kill_timer : -1, s->job.since_ms,
+                                    s->plan->marker};
+    if (!guard_start(&s->guard, &plan))
+        log_warning("cannot start the guard: %s; a killed redislock could leave processes behind",
+                    strerror(errno));
+}
+
+/* The job is no short one: the lease's deadlines become timers that a guard can share. */
+static void settle(struct supervisor *s)
+{
+    const struct supervisor_lease *lease = &s->plan->lease;
+    s->settle_at = CLOCK_NEVER;
+    if (s->settled)
+        return;
+    if (lease->extend_at_ms != CLOCK_NEVER) {
+        s->stop_timer = clock_timer_open();
+        s->kill_timer = clock_timer_open();
+        if (s->stop_timer < 0 || s->kill_timer < 0) {
+            log_warning("cannot make timers for the lease: %s", strerror(errno));
+            return; /* this loop goes on keeping stop_at; without timers nothing will extend */
+        }
+        clock_timer_set(s->stop_timer, lease->stop_at_ms);
+        clock_timer_set(s->kill_timer, lease->kill_at_ms);
+        s->stop_at = CLOCK_NEVER;
+    }
+    s->settled = true;
+    start_guard(s);
+}
+
+static void start_keeper(struct supervisor *s)
+{
+    const struct supervisor_lease *lease = &s->plan->lease;
+    settle(s);
+    s->keeper_at = CLOCK_NEVER;
+    if (s->settled)
+        s->lost_fd = lease->start_keeper(lease->context, s->stop_timer, s->kill_timer);
+}
+
+static void sweep(struct supervisor *s)
+{
+    s->job.except = s->guard.pid;
+    int living = descendants_signal(&s->job, s->killing ? SIGKILL : 0, 0);
+    s->quiet_sweeps = living == 0 ? s->quiet_sweeps + 1 : 0;
+    /* waiting for descendants that nobody stops is driven by SIGCHLD, not by a clock */
+    bool by_clock = s->killing || (s->stopping && s->child_gone);
+    s->sweep_at = by_clock || s->quiet_sweeps == 1 ? clock_boot_ms() + SWEEP_MS : CLOCK_NEVER;
+}
+
+/* A terminal's ^Z, or SIGTTIN: the caller's shell must see us stopped, as it would see the child. */
+static void stop_with_child(struct supervisor *s)
+{
+    settle(s); /* the guard ends a job that stays stopped longer than its lease */
+    kill(getpid(), SIGSTOP);
+    bool overdue = s->kill_timer >= 0 && lease_kills(s) &&
+                   poll(&(struct pollfd){s->kill_timer, POLLIN, 0}, 1, 0) == 1;
+    if (!overdue && !s->child_gone)
+        signal_group(s, SIGCONT); /* where only we were continued; a second CONT does no harm */
+}
+
+static void child_ended(struct supervisor *s, int status)
+{
+    s->child_gone = true;
+    s->outcome->wait_status = status;
+    s->outcome->ended_ms = clock_boot_ms();
+    s->sweep_at = s->outcome->ended_ms;
+    if (s->stopping || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL || !lease_kills(s))
+        return;
+    /* while we were frozen, the guard did what we would have done */
+    if (s->kill_timer >= 0 && poll(&(struct pollfd){s->kill_timer, POLLIN, 0}, 1, 0) == 1) {
+        s->plan->lease.stopping(s->plan->lease.context, SUPERVISOR_EXPIRED, SIGKILL);
+        s->outcome->reason = SUPERVISOR_EXPIRED;
+        s->stopping = true;
+        s->killing = true;
+    }
+}
+
+static void reap(struct supervisor *s)
+{
+    int status;
+    pid_t pid;
+    int options = WNOHANG | (s->plan->own_group ? 0 : WUNTRACED);
+    while ((pid = waitpid(-1, &status, options)) > 0) {
+        if (pid == s->plan->child && WIFSTOPPED(status))
+            stop_with_child(s);
+        else if (pid == s->plan->child)
+            child_ended(s, status);
+        else if (pid == s->guard.pid && !WIFSTOPPED(status)) {
+            s->guard.pid = 0; /* somebody killed it; a job that runs on gets a new one */
+            guard_end(&s->guard);
+            if (!s->child_gone)
+                start_guard(s);
+        } else if (s->child_gone) {
+            s->sweep_at = clock_boot_ms(); /* an orphan ended: was it the last? */
+        }
+    }
+}
+
+static void forward(struct supervisor *s, const struct signalfd_siginfo *info)
+{
+    /* in a shared group the terminal has sent it to the child as well */
+    if (!s->plan->own_group && info->ssi_code == SI_KERNEL)
+        return;
+    log_info("forwarding signal %d to the command", (int)info->ssi_signo);
+    signal_group(s, (int)info->ssi_signo);
+}
+
+static void take_signals(struct supervisor *s)
+{
+    struct signalfd_siginfo info;
+    while (signals_next(s->plan->signals, &info)) {
+        if (info.ssi_signo == SIGCHLD)
+            reap(s);
+        else
+            forward(s, &info);
+    }
+}
+
+static void take_times(struct supervisor *s)
+{
+    int64_t now = clock_boot_ms();
+    if (now >= s->stop_at)
+        lease_ran_out(s);
+    if (now >= s->runtime_at)
+        ran_too_long(s);
+    if (now >= s->kill_at)
+        begin_kill(s);
+    if ((s->child_gone || s->killing) && now >= s->sweep_at)
+        sweep(s);
+    if (now >= s->settle_at)
+        settle(s);
+    if (now >= s->keeper_at)
+        start_keeper(s);
+}
+
+static void arm(struct supervisor *s)
+{
+    int64_t next = sooner(sooner(s->settle_at, s->keeper_at), sooner(s->stop_at, s->runtime_at));
+    next = sooner(next, s->kill_at);
+    if (s->child_gone || s->killing)
+        next = sooner(next, s->sweep_at);
+    clock_timer_set(s->timer, next);
+}
+
+static bool is_done(const struct supervisor *s)
+{
+    if (!s->child_gone)
+        return false;
+    bool drain = s->stopping || s->plan->wait_descendants;
+    return !drain || s->quiet_sweeps >= 2;
+}
+
+static void wait_for_events(struct supervisor *s)
+{
+    /* once KILL has gone out, the kill timer has nothing to add */
+    int kill_timer = lease_kills(s) && !s->killing ? s->kill_timer : -1;
+    struct pollfd watched[5] = {{s->plan->signals->fd, POLLIN, 0},
+                                {s->timer, POLLIN, 0},
+                                {s->lost_fd, POLLIN, 0},
+                                {s->stop_told ? -1 : s->stop_timer, POLLIN, 0},
+                                {kill_timer, POLLIN, 0}};
+    /* without a timer (begin has said so) the sweeps need another clock */
+    if (poll(watched, 5, s->timer >= 0 ? -1 : SWEEP_MS) < 0)
+        return;
+    if (watched[0].revents != 0)
+        take_signals(s); /* first: a child that has ended is not to be stopped any more */
+    if (is_done(s))
+        return;
+    if (watched[2].revents != 0)
+        lock_lost(s);
+    if (watched[3].revents != 0)
+        lease_ran_out(s);
+    if (watched[4].revents != 0 && !s->killing)
+        begin_kill(s);
+    take_times(s);
+}
+
+static void begin(struct supervisor *s)
+{
+    const struct supervisor_plan *plan = s->plan;
+    int64_t guard_after = GUARD_AFTER_MS;
+    if (plan->lease.extend_at_ms != CLOCK_NEVER)
+        guard_after = sooner(guard_after, (plan->lease.extend_at_ms - plan->started_ms) / 2);
+    s->settle_at = plan->started_ms + (guard_after > 0 ? guard_after : 0);
+    s->keeper_at = plan->lease.extend_at_ms;
+    s->stop_at = plan->lease.stop_at_ms;
+    s->kill_at = CLOCK_NEVER;
+    s->sweep_at = CLOCK_NEVER;
+    s->runtime_at =
+        plan->max_runtime_ms > 0 ? plan->started_ms + plan->max_runtime_ms : CLOCK_NEVER;
+    s->timer = clock_timer_open();
+    if (s->timer >= 0)
+        return;
+    /* without a timer no deadline can be kept: the job must not run on */
+    log_error("cannot make a timer: %s", strerror(errno));
+    begin_stop(s, SUPERVISOR_EXPIRED, SIGKILL, CLOCK_NEVER);
+    begin_kill(s);
+}
+
+static void close_timer(int timer)
+{
+    if (timer >= 0)
+        close(timer);
+}
+
+void supervise(const struct supervisor_plan *plan, struct supervisor_outcome *outcome)
+{
+    struct supervisor s = {.plan = plan,
+                           .outcome = outcome,
+                           .job = {getpid(), 0, plan->started_ms},
+                           .guard = GUARD_NONE,
+                           .stop_timer = -1,
+                           .kill_timer = -1,
+                           .lost_fd = -1};
+    *outcome = (struct supervisor_outcome){.reason = SUPERVISOR_ENDED};
+    begin(&s);
+    while (!is_done(&s)) {
+        arm(&s);
+        wait_for_events(&s);
+    }
+    guard_end(&s.guard);
+    close_timer(s.timer);
+}
+
+int supervisor_left_running(const struct supervisor_plan *plan)
+{
+    const struct descendants job = {getpid(), 0, plan->started_ms};
+    return descendants_signal(&job, 0, 0);
+}

@@ -1,0 +1,33 @@
+/*
+ * The names of a lock's keys in Redis.
+ *
+ * The lock itself is PREFIX + enc(NAME), where enc percent-encodes braces, '%' and control bytes.
+ * Everything beside it is PREFIX{LOCK}:PART. The hash tag is the whole lock key, which has no brace
+ * of its own: so all keys of one lock are in the cluster slot of the lock, whatever its name.
+ */
+#ifndef REDISLOCK_LOCK_KEYS_H
+#define REDISLOCK_LOCK_KEYS_H
+
+#include "base/text.h"
+#include "base/token.h"
+
+#define KEYS_PREFIX_MAX 128
+#define KEYS_NAME_MAX   512
+#define KEYS_LOCK_MAX   (KEYS_PREFIX_MAX + 3 * KEYS_NAME_MAX)
+#define KEYS_BESIDE_MAX (KEYS_PREFIX_MAX + KEYS_LOCK_MAX + TOKEN_LENGTH + 32)
+
+struct keys {
+    struct text lock;
+    struct text state;     /* hash: fence, counters, last run */
+    struct text tombstone; /* of one token */
+    struct text probe;     /* never exists */
+    char lock_storage[KEYS_LOCK_MAX + 1];
+    char state_storage[KEYS_BESIDE_MAX + 1];
+    char tombstone_storage[KEYS_BESIDE_MAX + 1];
+    char probe_storage[KEYS_BESIDE_MAX + 1];
+};
+
+/* Makes all names. `prefix` has no braces and at most KEYS_PREFIX_MAX bytes; NAME 1..KEYS_NAME_MAX. */
+void keys_make(struct keys *keys, const char *prefix, const char *name, const char *token);
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * The lock in one Redis server: acquire, extend, restore, release, cancel.
+ *
+ * A lock is made once per run, under a token of its own. Its functions block within the deadline
+ * they are given and belong to one thread at a time: main until the keeper starts, the keeper while
+ * it runs, main again after the join. Nothing here prints: a result is an enum, and lock_why says
+ * the rest.
+ */
+#ifndef REDISLOCK_LOCK_LOCK_H
+#define REDISLOCK_LOCK_LOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/deadline.h"
+#include "base/token.h"
+#include "lock/holder.h"
+#include "lock/lease.h"
+#include "redis/client.h"
+
+struct lock;
+
+struct lock_settings {
+    const char *name;     /* outlives the lock, as the other strings do */
+    const char *prefix;
+    const char *command;  /* shown to others as what runs */
+    struct lease lease;
+    int64_t min_hold_ms;  /* 0: none */
+    struct client_settings server;
+};
+
+enum lock_result {
+    LOCK_OK,
+    LOCK_HELD,        /* by somebody else: lock_blocker */
+    LOCK_GONE,        /* the key vanished and may not be put back */
+    LOCK_TAKEN,       /* another value is in the key */
+    LOCK_INTERRUPTED, /* the deadline's wake_fd became readable */
+    LOCK_UNAVAILABLE, /* no working server until the deadline */
+    LOCK_DENIED,      /* authentication or ACL */
+    LOCK_NOT_A_LOCK,  /* the key holds another type */
+    LOCK_NONSENSE,    /* a reply without sense */
+    LOCK_BAD_DATABASE,
+    LOCK_OS
+};
+
+/* NULL: no memory, or no randomness. Does not connect. */
+struct lock *lock_open(const struct lock_settings *settings);
+void lock_close(struct lock *lock);
+
+/*
+ * Takes the lock, trying again through every passing trouble until the deadline. A lost reply is
+ * asked for again under the same token; an attempt that is given up with its outcome unknown is
+ * cancelled. `count_skip`: a refusal counts as a skipped run.
+ * OK, HELD, INTERRUPTED, UNAVAILABLE, DENIED, NOT_A_LOCK, NONSENSE, BAD_DATABASE, OS.
+ */
+enum lock_result lock_acquire(struct lock *lock, bool count_skip, const struct deadline *deadline);
+
+/*
+ * One attempt to push the expiry on. OK; GONE or TAKEN, on the word of a server that takes writes;
+ * NOT_A_LOCK: as TAKEN; anything else: not now, try again. Never INTERRUPTED: it is short.
+ */
+enum lock_result lock_extend(struct lock *lock);
+
+/* One attempt to put a vanished value back where nobody has held the lock since. As lock_extend. */
+enum lock_result lock_restore(struct lock *lock);
+
+struct lock_run_record {
+    int64_t start_ms; /* since the epoch */
+    int64_t duration_ms;
+    int status;
+};
+
+/*
+ * Gives the lock up and records the run (`record` NULL: there was none, and no minimum hold is
+ * left behind). Tries until `until_ms`, and never past the validity of the lease.
+ * OK; GONE, TAKEN: it was no longer ours; anything else: it expires by itself.
+ */
+enum lock_result lock_release(struct lock *lock, const struct lock_run_record *record,
+                              int64_t until_ms);
+
+/* Makes an attempt of unknown outcome harmless; best effort, a second at most. */
+void lock_cancel(struct lock *lock);
+
+/* After LOCK_OK of lock_acquire: */
+int64_t lock_fence(const struct lock *lock);
+int64_t lock_acquired_ms(const struct lock *lock);  /* clock_boot_ms of the acquisition */
+int64_t lock_confirmed_ms(const struct lock *lock); /* t of lease.h: the last confirmed attempt */
+const char *lock_key(const struct lock *lock);
+
+/* After LOCK_HELD or LOCK_TAKEN: whose value is there. */
+struct lock_blocker {
+    struct holder holder;
+    int64_t age_ms;  /* since its start, by the server's clock; -1: unknown */
+    int64_t left_ms; /* until its expiry; -1: it has none, or unknown */
+};
+const struct lock_blocker *lock_blocker(const struct lock *lock);
+
+/* Why the last call failed: one line that names the server. Never NULL. */
+const char *lock_why(const struct lock *lock);
+
+#endif

@@ -1,0 +1,408 @@
+/*
+ * Owns a connection: its login, its pipeline, its replies. This room and reply.c are the only ones
+ * that know hiredis. May not retry: that is a decision for those who know what is at stake.
+ */
+#include "redis/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "redis/socket.h"
+
+#define RECEIVE_BYTES     16384
+#define PASSWORD_MAX      4096
+#define DATABASE_DIGITS   16
+
+struct client {
+    struct client_settings settings;
+    struct reply_reader *reader;
+    int fd; /* -1: not connected */
+    bool logged_in;
+    bool outcome_unknown;
+    int64_t sent_ms;
+    struct secret reread; /* a newer password than the settings' */
+    struct text why;
+    char why_storage[512];
+    char address[URL_HOST_MAX + 64];
+};
+
+/* Bytes to send, made by hiredis: freed with free(). */
+struct outgoing {
+    char *bytes;
+    size_t length;
+};
+
+struct client *client_open(const struct client_settings *settings)
+{
+    struct client *client = calloc(1, sizeof(*client));
+    if (client == NULL)
+        return NULL;
+    client->settings = *settings;
+    client->fd = -1;
+    client->why = TEXT_OVER(client->why_storage);
+    url_show(settings->url, client->address, sizeof(client->address));
+    return client;
+}
+
+void client_disconnect(struct client *client)
+{
+    if (client->fd >= 0)
+        close(client->fd);
+    client->fd = -1;
+    client->logged_in = false;
+    reply_reader_close(client->reader);
+    client->reader = NULL;
+}
+
+void client_close(struct client *client)
+{
+    if (client == NULL)
+        return;
+    client_disconnect(client);
+    secret_wipe(&client->reread);
+    free(client);
+}
+
+int64_t client_sent_ms(const struct client *client)
+{
+    return client->sent_ms;
+}
+
+bool client_outcome_unknown(const struct client *client)
+{
+    return client->outcome_unknown;
+}
+
+const char *client_why(const struct client *client)
+{
+    return client->why.at;
+}
+
+const char *client_address(const struct client *client)
+{
+    return client->address;
+}
+
+static void why_begin(struct client *client)
+{
+    client->why = TEXT_OVER(client->why_storage);
+    text_add(&client->why, client->address);
+    text_add(&client->why, ": ");
+}
+
+/* The reply of a server as the reason of a failure; it may hold anything. */
+static enum server_error why_reply(struct client *client, const struct reply *reply)
+{
+    why_begin(client);
+    text_add_bytes(&client->why, reply->bytes, reply->length);
+    return server_error_classify(reply->bytes, reply->length);
+}
+
+static enum server_error why_nonsense(struct client *client, const char *what)
+{
+    why_begin(client);
+    text_add(&client->why, what);
+    return SERVER_NONSENSE;
+}
+
+/* Adds a command to what goes out. false: no memory. */
+static bool outgoing_add(struct outgoing *outgoing, const struct client_command *command)
+{
+    char *bytes = NULL;
+    const char *words[CLIENT_SCRIPT_WORDS_MAX];
+    memcpy(words, command->words, sizeof(*words) * (size_t)command->count);
+    /* the casts serve both hiredis 0.14 (int) and 1.x (long long) */
+    long long made = (long long)redisFormatCommandArgv(&bytes, command->count, words,
+                                                       command->lengths);
+    if (made < 0)
+        return false;
+    size_t length = (size_t)made;
+    if (outgoing->bytes == NULL) {
+        *outgoing = (struct outgoing){bytes, length};
+        return true;
+    }
+    char *grown = realloc(outgoing->bytes, outgoing->length + length);
+    if (grown != NULL) {
+        memcpy(grown + outgoing->length, bytes, length);
+        outgoing->bytes = grown;
+        outgoing->length += length;
+    }
+    redisFreeCommand(bytes);
+    return grown != NULL;
+}
+
+/* Passwords have been in it. */
+static void outgoing_wipe(struct outgoing *outgoing)
+{
+    if (outgoing->bytes == NULL)
+        return;
+    secret_wipe_bytes(outgoing->bytes, outgoing->length);
+    free(outgoing->bytes);
+    outgoing->bytes = NULL;
+}
+
+static const struct secret *password_of(const struct client *client)
+{
+    if (client->reread.bytes != NULL)
+        return &client->reread;
+    if (client->settings.url->password.bytes != NULL)
+        return &client->settings.url->password;
+    return client->settings.password;
+}
+
+static const char *user_of(const struct client *client)
+{
+    if (client->settings.url->user[0] != '\0')
+        return client->settings.url->user;
+    return client->settings.user;
+}
+
+/* A rotated password: the file may hold a newer one than we read at the start. */
+static void reread_password(struct client *client)
+{
+    const char *path = client->settings.password_file;
+    if (path == NULL || client->settings.url->password.bytes != NULL)
+        return;
+    char buffer[PASSWORD_MAX];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return;
+    ssize_t got = read(fd, buffer, sizeof(buffer));
+    close(fd);
+    if (got <= 0)
+        return;
+    size_t length = 0;
+    while (length < (size_t)got && buffer[length] != '\n' && buffer[length] != '\r')
+        length++;
+    if (length > 0)
+        (void)secret_set(&client->reread, buffer, length);
+    secret_wipe_bytes(buffer, sizeof(buffer));
+}
+
+/* AUTH and SELECT, as far as this server needs them: 0..2 commands. -1: no memory. */
+static int add_login(const struct client *client, struct outgoing *outgoing)
+{
+    int count = 0;
+    const struct secret *password = password_of(client);
+    if (password != NULL && password->bytes != NULL) {
+        const char *words[3] = {"AUTH", password->bytes, NULL};
+        size_t lengths[3] = {4, password->length, 0};
+        const char *user = user_of(client);
+        if (user != NULL) {
+            words[1] = user;
+            lengths[1] = strlen(user);
+            words[2] = password->bytes;
+            lengths[2] = password->length;
+        }
+        struct client_command auth = {user != NULL ? 3 : 2, words, lengths};
+        if (!outgoing_add(outgoing, &auth))
+            return -1;
+        count++;
+    }
+    if (client->settings.url->db != 0) {
+        char digits[DATABASE_DIGITS];
+        struct text number = TEXT_OVER(digits);
+        text_add_int(&number, client->settings.url->db);
+        const char *words[2] = {"SELECT", digits};
+        const size_t lengths[2] = {6, number.length};
+        struct client_command select = {2, words, lengths};
+        if (!outgoing_add(outgoing, &select))
+            return -1;
+        count++;
+    }
+    return count;
+}
+
+static enum server_error read_reply(struct client *client, const struct reply **reply,
+                                    const struct deadline *deadline)
+{
+    char bytes[RECEIVE_BYTES];
+    for (;;) {
+        switch (reply_reader_next(client->reader, reply)) {
+        case REPLY_READER_DONE:
+            return SERVER_OK;
+        case REPLY_READER_BROKEN:
+            return why_nonsense(client, "does not speak the Redis protocol");
+        case REPLY_READER_MORE:
+        default:
+            break;
+        }
+        size_t received = 0;
+        why_begin(client);
+        enum server_error error = socket_receive(client->fd, bytes, sizeof(bytes), deadline,
+                                                 &received, &client->why);
+        if (error != SERVER_OK)
+            return error;
+        if (!reply_reader_feed(client->reader, bytes, received))
+            return why_nonsense(client, "sent a reply that is too large");
+    }
+}
+
+static enum server_error read_login(struct client *client, int count,
+                                    const struct deadline *deadline)
+{
+    enum server_error error = SERVER_OK;
+    for (int i = 0; i < count && error == SERVER_OK; i++) {
+        const struct reply *reply;
+        error = read_reply(client, &reply, deadline);
+        if (error == SERVER_OK && reply->kind == REPLY_ERROR)
+            error = why_reply(client, reply);
+        else if (error == SERVER_OK && !reply_is(reply, "OK"))
+            error = why_nonsense(client, "answers a login with something else than OK");
+    }
+    client->logged_in = error == SERVER_OK;
+    if (error == SERVER_DENIED)
+        reread_password(client);
+    return error;
+}
+
+static enum server_error connect_if_needed(struct client *client, const struct deadline *deadline)
+{
+    if (client->fd >= 0)
+        return SERVER_OK;
+    client->reader = reply_reader_open();
+    if (client->reader == NULL)
+        return SERVER_OS;
+    why_begin(client);
+    return socket_connect(client->settings.url, deadline, &client->fd, &client->why);
+}
+
+static enum server_error send_all(struct client *client, struct outgoing *outgoing,
+                                  const struct deadline *deadline)
+{
+    why_begin(client);
+    return socket_send(client->fd, outgoing->bytes, outgoing->length, deadline, &client->why);
+}
+
+/* Logs in ahead of the commands where they must not run on a refused login's leftovers. */
+static enum server_error login_first(struct client *client, const struct deadline *deadline)
+{
+    struct outgoing outgoing = {NULL, 0};
+    int count = add_login(client, &outgoing);
+    enum server_error error = count < 0 ? SERVER_OS : send_all(client, &outgoing, deadline);
+    outgoing_wipe(&outgoing);
+    return error == SERVER_OK ? read_login(client, count, deadline) : error;
+}
+
+static enum server_error exchange(struct client *client, const struct client_command *commands,
+                                  int count, const struct reply **replies,
+                                  const struct deadline *deadline)
+{
+    enum server_error error = connect_if_needed(client, deadline);
+    /* behind a refused SELECT the commands would run in database 0: wait for its answer */
+    if (error == SERVER_OK && !client->logged_in && client->settings.url->db != 0)
+        error = login_first(client, deadline);
+    if (error != SERVER_OK)
+        return error;
+
+    struct outgoing outgoing = {NULL, 0};
+    int logins = client->logged_in ? 0 : add_login(client, &outgoing);
+    bool complete = logins >= 0;
+    for (int i = 0; i < count && complete; i++)
+        complete = outgoing_add(&outgoing, &commands[i]);
+    if (!complete) {
+        outgoing_wipe(&outgoing);
+        return SERVER_OS;
+    }
+    reply_reader_reset(client->reader);
+    client->sent_ms = clock_boot_ms();
+    client->outcome_unknown = true;
+    error = send_all(client, &outgoing, deadline);
+    outgoing_wipe(&outgoing);
+    if (error == SERVER_OK && logins > 0)
+        error = read_login(client, logins, deadline);
+    client->logged_in = error == SERVER_OK;
+    for (int i = 0; i < count && error == SERVER_OK; i++)
+        error = read_reply(client, &replies[i], deadline);
+    return error;
+}
+
+enum server_error client_call(struct client *client, const struct client_command *commands,
+                              int count, const struct reply **replies,
+                              const struct deadline *deadline)
+{
+    client->outcome_unknown = false;
+    enum server_error error = exchange(client, commands, count, replies, deadline);
+    /* behind a refused login the commands may still have run, as a default user without password */
+    if (error == SERVER_OK)
+        client->outcome_unknown = false;
+    if (error == SERVER_OS)
+        why_nonsense(client, "out of memory or descriptors on this side");
+    if (error != SERVER_OK)
+        client_disconnect(client);
+    return error;
+}
+
+/* The words EVALSHA|EVAL, script, number of keys, keys, arguments. */
+struct script_words {
+    const char *words[CLIENT_SCRIPT_WORDS_MAX];
+    size_t lengths[CLIENT_SCRIPT_WORDS_MAX];
+    int count;
+    char digits[DATABASE_DIGITS];
+};
+
+static void add_word(struct script_words *words, const char *bytes, size_t length)
+{
+    words->words[words->count] = bytes;
+    words->lengths[words->count] = length;
+    words->count++;
+}
+
+static void fill_words(struct script_words *words, const struct client_script *call, bool by_text)
+{
+    const struct script *script = call->script;
+    struct text digits = TEXT_OVER(words->digits);
+    text_add_int(&digits, call->key_count);
+    words->count = 0;
+    add_word(words, by_text ? "EVAL" : "EVALSHA", by_text ? 4 : 7);
+    add_word(words, by_text ? script->text : script->sha1,
+             by_text ? script->length : strlen(script->sha1));
+    add_word(words, words->digits, digits.length);
+    for (int i = 0; i < call->key_count; i++)
+        add_word(words, call->keys[i].at, call->keys[i].length);
+    for (int i = 0; i < call->argument_count; i++)
+        add_word(words, call->arguments[i].at, call->arguments[i].length);
+}
+
+static enum server_error run_once(struct client *client, const struct client_script *call,
+                                  bool by_text, const struct reply **reply,
+                                  const struct deadline *deadline)
+{
+    struct script_words words;
+    fill_words(&words, call, by_text);
+    const char *const probe_words[2] = {"DEL", call->probe != NULL ? call->probe->at : ""};
+    const size_t probe_lengths[2] = {3, call->probe != NULL ? call->probe->length : 0};
+    const struct client_command commands[2] = {{words.count, words.words, words.lengths},
+                                               {2, probe_words, probe_lengths}};
+    const struct reply *replies[2];
+    int count = call->probe != NULL ? 2 : 1;
+
+    enum server_error error = client_call(client, commands, count, replies, deadline);
+    if (error != SERVER_OK)
+        return error;
+    for (int i = 0; i < count; i++)
+        if (replies[i]->kind == REPLY_ERROR)
+            return why_reply(client, replies[i]);
+    if (replies[0]->kind != REPLY_ARRAY || replies[0]->count == 0)
+        return why_nonsense(client, "gives an unexpected reply to a script");
+    *reply = replies[0];
+    return SERVER_OK;
+}
+
+enum server_error client_run(struct client *client, const struct client_script *call,
+                             const struct reply **reply, const struct deadline *deadline)
+{
+    enum server_error error = run_once(client, call, false, reply, deadline);
+    if (error == SERVER_NO_SCRIPT)
+        error = run_once(client, call, true, reply, deadline);
+    /* a refused login or a wrong role does not mend itself on this connection */
+    if (error == SERVER_DENIED || error == SERVER_READONLY)
+        client_disconnect(client);
+    return error;
+}
