@@ -69,7 +69,7 @@ static int64_t try_again(struct keep *keep)
     return now + pause;
 }
 
-static int64_t lost(struct keep *keep, enum lock_result result)
+static int64_t lost(struct keep *keep, enum lock_result result, bool expired)
 {
     struct text loss = TEXT_OVER(keep->loss);
     if (result == LOCK_TAKEN) {
@@ -77,6 +77,8 @@ static int64_t lost(struct keep *keep, enum lock_result result)
         report_add_blocker(&loss, lock_blocker(keep->lock));
     } else if (result == LOCK_NOT_A_LOCK) {
         text_add(&loss, "its key now holds something else");
+    } else if (expired) {
+        text_add(&loss, "it has expired");
     } else if (keep->config->restore) {
         text_add(&loss, "its key vanished, and somebody else has held it since");
     } else {
@@ -92,7 +94,10 @@ static int64_t turn(void *context)
     struct keep *keep = context;
     bool restored = false;
     enum lock_result result = lock_extend(keep->lock);
-    if (result == LOCK_GONE && keep->config->restore) {
+    /* once the child is being stopped for it, the lock is not to come back */
+    bool expired =
+        clock_boot_ms() >= lease_stop_at(keep->lease, lock_confirmed_ms(keep->lock));
+    if (result == LOCK_GONE && keep->config->restore && !expired) {
         result = lock_restore(keep->lock);
         restored = result == LOCK_OK;
     }
@@ -107,7 +112,7 @@ static int64_t turn(void *context)
     case LOCK_GONE:
     case LOCK_TAKEN:
     case LOCK_NOT_A_LOCK:
-        return lost(keep, result);
+        return lost(keep, result, expired);
     case LOCK_HELD:
     case LOCK_INTERRUPTED:
     case LOCK_UNAVAILABLE:
