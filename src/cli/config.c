@@ -197,8 +197,8 @@ static enum exit_status store_defaults(struct load *load)
 
 static enum exit_status store_file(struct load *load)
 {
-    const char *named = load->config_path != NULL ? load->config_path
-                                                  : load->environment.values[OPTION_CONFIG];
+    const char *named =
+        load->config_path != NULL ? load->config_path : load->environment.values[OPTION_CONFIG];
     const char *path = named != NULL ? named : REDISLOCK_CONFIG_FILE;
     struct config_file file;
     struct setting setting;

@@ -59,7 +59,7 @@ struct config {
     int64_t jitter_ms;
     bool restore;
 
-    int conflict_status;  /* -E, 0..255 */
+    int conflict_status; /* -E, 0..255 */
     bool quiet;
     int64_t quiet_for_ms; /* 0: not given */
 
@@ -67,7 +67,7 @@ struct config {
     int stop_signal;        /* --signal; SIGTERM by default */
     int64_t kill_after_ms;  /* --kill-after; -1: not given, the lease chooses its grace */
     enum config_source kill_after_source;
-    bool foreground;        /* as given, else whether stdin is a terminal */
+    bool foreground; /* as given, else whether stdin is a terminal */
     bool wait_descendants;
     enum config_on_lost on_lost;
     enum config_on_error on_error;

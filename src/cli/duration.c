@@ -24,8 +24,12 @@ static int64_t unit_ms(const char *unit)
     static const struct {
         char name[3];
         int64_t ms;
-    } units[] = {{"", 1000},      {"ms", 1},          {"s", 1000},
-                 {"m", 60 * 1000}, {"h", 60 * 60 * 1000}, {"d", 24 * 60 * 60 * 1000}};
+    } units[] = {{"", 1000},
+                 {"ms", 1},
+                 {"s", 1000},
+                 {"m", 60 * 1000},
+                 {"h", 60 * 60 * 1000},
+                 {"d", 24 * 60 * 60 * 1000}};
 
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (strcmp(unit, units[i].name) == 0)

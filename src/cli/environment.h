@@ -8,7 +8,7 @@
 
 struct environment {
     const char *values[OPTION_COUNT]; /* of REDISLOCK_<OPTION>; NULL: not there */
-    const char *redis_url;            /* REDIS_URL, REDISCLI_AUTH, CREDENTIALS_DIRECTORY: the same */
+    const char *redis_url; /* REDIS_URL, REDISCLI_AUTH, CREDENTIALS_DIRECTORY: the same */
     const char *rediscli_auth;
     const char *credentials_directory;
 };

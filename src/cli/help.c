@@ -15,9 +15,8 @@
 #define HELP_COLUMN 26
 
 static const char *const group_titles[GROUP_COUNT] = {
-    [GROUP_SERVER] = "The server",     [GROUP_LOCK] = "The lock",
-    [GROUP_COMMAND] = "The command",   [GROUP_MESSAGES] = "Messages",
-    [GROUP_OTHER] = "Other options",
+    [GROUP_SERVER] = "The server", [GROUP_LOCK] = "The lock",       [GROUP_COMMAND] = "The command",
+    [GROUP_MESSAGES] = "Messages", [GROUP_OTHER] = "Other options",
 };
 
 static const char introduction[] =
@@ -46,8 +45,8 @@ static const char closing[] =
     "  127  COMMAND was not found\n"
     "\n"
     "Every option but -c, -h and -V can be set as REDISLOCK_<OPTION>, such as\n"
-    "REDISLOCK_CONNECT_TIMEOUT=5s, in the environment or as a line in\n" REDISLOCK_CONFIG_FILE
-    " (--config in the environment only). Flags take 1, 0, yes or no.\n"
+    "REDISLOCK_CONNECT_TIMEOUT=5s, in the environment or, --config excepted, as a\n"
+    "line in " REDISLOCK_CONFIG_FILE ". Flags take 1, 0, yes or no there.\n"
     "REDIS_URL and REDISCLI_AUTH are read where nothing else says it.\n"
     "\n"
     "Examples:\n"

@@ -74,10 +74,10 @@ enum option_group {
 };
 
 /* Flags of a row. */
-#define NOT_FROM_ENVIRONMENT  1U
-#define NOT_FROM_FILE         2U
-#define COMMAND_LINE_ONLY     (NOT_FROM_ENVIRONMENT | NOT_FROM_FILE)
-#define ONLY_IN_FULL          4U /* no abbreviation */
+#define NOT_FROM_ENVIRONMENT 1U
+#define NOT_FROM_FILE        2U
+#define COMMAND_LINE_ONLY    (NOT_FROM_ENVIRONMENT | NOT_FROM_FILE)
+#define ONLY_IN_FULL         4U /* no abbreviation */
 
 /*
  * Arrays instead of pointers: a row needs no relocation, so a start that prints no help does not

@@ -237,7 +237,7 @@ static enum exit_status store_url(struct config *config, const struct setting *s
 
     if (strpbrk(setting->value, " \t,") != NULL)
         return setting_refuse(setting, NULL,
-                      "takes one server; a blank or comma in it is written as %20 or %2C");
+                              "takes one server; a blank or comma in it is written as %20 or %2C");
     if (setting->source == SOURCE_COMMAND_LINE && config->servers_source == SOURCE_COMMAND_LINE)
         return setting_refuse(setting, NULL, "takes one server and was given twice");
     if (!url_parse(setting->value, &parsed, &why)) {
@@ -255,8 +255,8 @@ static enum exit_status store_url(struct config *config, const struct setting *s
 static enum exit_status store_user(const char **field, const struct setting *setting)
 {
     if (strchr(setting->value, ':') != NULL)
-        return setting_refuse(setting, NULL,
-                      "takes a user without a colon; the password comes by --password-file");
+        return setting_refuse(
+            setting, NULL, "takes a user without a colon; the password comes by --password-file");
     if (setting->value[0] == '\0' || strlen(setting->value) > URL_USER_MAX)
         return setting_refuse(setting, setting->value, "is not a user of 1 to 255 bytes");
     *field = setting->value;

@@ -13,11 +13,11 @@
 
 enum url_scheme { URL_TCP, URL_UNIX };
 
-#define URL_HOST_MAX 255
-#define URL_PATH_MAX 107 /* sun_path without its NUL */
-#define URL_USER_MAX 255
+#define URL_HOST_MAX     255
+#define URL_PATH_MAX     107 /* sun_path without its NUL */
+#define URL_USER_MAX     255
 #define URL_PASSWORD_MAX 4096
-#define URL_DB_MAX   1000000
+#define URL_DB_MAX       1000000
 
 struct url {
     enum url_scheme scheme;

@@ -382,7 +382,7 @@ int command_run(const struct config *config)
     int status = check_lease(&run);
     if (status != STATUS_OK)
         return status;
-    if (config->status_fd >= 0)
+    if (config->status_fd > STDERR_FILENO)
         (void)fcntl(config->status_fd, F_SETFD, FD_CLOEXEC); /* not the child's */
     if (!signals_open(&run.signals)) {
         log_error("cannot watch for signals: %s", strerror(errno));

@@ -112,10 +112,11 @@ static enum server_error connect_tcp(const struct url *url, const struct deadlin
         text_add(why, reason);
         return error;
     }
+    const size_t begun = why->length; /* it names the server already */
     for (int i = 0; i < found.count; i++) {
         struct deadline share = share_of(deadline, found.count - i);
-        why->length = 0; /* the last address's reason is the one told */
-        why->at[0] = '\0';
+        why->length = begun; /* the last address's reason is the one told */
+        why->at[begun] = '\0';
         error = connect_to(&found.addresses[i].to.any, found.addresses[i].length, &share, fd, why);
         if (error == SERVER_OK || error == SERVER_INTERRUPTED)
             break;

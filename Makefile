@@ -1,0 +1,286 @@
+# redislock: GNU make. `make help` lists the targets and variables, CONTRIBUTING.md explains them.
+
+VERSION := $(shell cat VERSION)
+
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+
+CFLAGS ?= -O2 -g
+PKG_CONFIG ?= pkg-config
+INSTALL ?= install
+JOBS ?= 2
+
+# --- Where things are built: each sanitizer has a folder of its own ---------------------------
+
+comma := ,
+hash := \#
+sanitizers := $(subst $(comma), ,$(SANITIZE))
+ifeq ($(sanitizers),)
+BUILD ?= build
+else
+BUILD ?= build-$(patsubst address,asan,$(patsubst thread,tsan,$(firstword $(sanitizers))))
+endif
+
+program := $(BUILD)/redislock
+
+# --- What is built -----------------------------------------------------------------------------
+
+sources := $(sort $(wildcard src/*/*.c) src/main.c)
+scripts := $(sort $(wildcard src/lua/*.lua src/lua/lib/*.lua))
+embedded := $(BUILD)/lua/scripts
+
+objects := $(sources:src/%.c=$(BUILD)/obj/%.o) $(embedded).o
+library_objects := $(filter-out $(BUILD)/obj/main.o,$(objects))
+
+unit_sources := $(sort $(wildcard tests/unit/test_*.c))
+unit_helpers := $(filter-out $(unit_sources),$(sort $(wildcard tests/unit/*.c)))
+unit_tests := $(unit_sources:tests/unit/%.c=$(BUILD)/unit/%)
+unit_helper_objects := $(unit_helpers:tests/unit/%.c=$(BUILD)/unit/%.o)
+tools := $(patsubst tests/tools/%.c,$(BUILD)/tools/%,$(sort $(wildcard tests/tools/*.c)))
+
+# --- How: ours first, so that CFLAGS, CPPFLAGS and LDFLAGS of the user have the last word --------
+
+warnings := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes \
+	-Wmissing-prototypes -Wvla -Wwrite-strings -Wcast-qual -Wundef -Wswitch-enum
+ifeq ($(WERROR),1)
+warnings += -Werror
+endif
+
+# $(call accepted,FLAGS): FLAGS if the compiler takes them without a word, else nothing.
+accepted = $(shell echo '$(hash)include <stdio.h>' | \
+	$(CC) $(CPPFLAGS) $(CFLAGS) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo '$(1)')
+
+# Asked only by goals that compile here and now; the others hand over to a make of their own.
+compiling := $(filter-out clean help deps demo check check-% lint lint-% dist uninstall,\
+	$(or $(MAKECMDGOALS),all))
+
+ifneq ($(compiling),)
+hardening := $(call accepted,-fstack-clash-protection) $(call accepted,-fcf-protection)
+# A level the user named stays; without -O the headers would only warn; sanitizers see more without.
+ifeq ($(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS))$(sanitizers),)
+hardening += $(or $(call accepted,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3),\
+	$(call accepted,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+endif
+
+# Headers of others are theirs to keep clean: -isystem.
+# hiredis 0.14 names only its own folder, and we write <hiredis/hiredis.h>: its parent as well.
+library_cflags := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags hiredis libsodium 2>/dev/null)) \
+	$(addprefix -isystem ,$(filter-out /usr/include,\
+		$(patsubst %/hiredis,%,$(shell $(PKG_CONFIG) --variable=includedir hiredis 2>/dev/null))))
+
+# A static archive of hiredis and libsodium makes the start cheaper by half of its instructions;
+# everything else is the system's. LINK=shared is for packagers.
+# $(call library,PACKAGE,NAME): the archive where there is one, else what pkg-config says.
+archive = $(firstword $(wildcard $(shell $(PKG_CONFIG) --variable=libdir $(1) 2>/dev/null)/lib$(2).a \
+	$(filter /%,$(shell $(CC) -print-file-name=lib$(2).a 2>/dev/null))))
+library = $(or $(if $(filter shared,$(LINK)),,$(call archive,$(1),$(2))),\
+	$(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null))
+libraries := $(call library,hiredis,hiredis) $(call library,libsodium,sodium)
+endif
+
+ifneq ($(sanitizers),)
+sanitizing := -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
+
+cppflags := -D_GNU_SOURCE -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -I$(BUILD) $(library_cflags) \
+	$(CPPFLAGS)
+cflags := -std=c11 -pthread $(warnings) -fPIE -fstack-protector-strong $(hardening) $(sanitizing) \
+	-ffile-prefix-map='$(CURDIR)'=. $(CFLAGS)
+ldflags := -pie -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(sanitizing) $(CFLAGS) $(LDFLAGS)
+
+# V=1 shows the commands.
+say = $(if $(V),,@echo '  $(1)';)
+
+compile := $(CC) $(cppflags) $(cflags) -MMD -MP -c
+link := $(CC) $(ldflags)
+
+# --- Targets -----------------------------------------------------------------------------------
+
+.PHONY: all
+all: $(program) ## build build/redislock (the default)
+
+$(program): $(objects) $(BUILD)/.link
+	$(call say,link $@)$(link) -o $@ $(objects) $(libraries)
+
+$(BUILD)/obj/%.o: src/%.c $(BUILD)/.compile | $(embedded).h
+	@mkdir -p $(@D)
+	$(call say,cc $<)$(compile) -o $@ $<
+
+$(embedded).o: $(embedded).c $(BUILD)/.compile
+	$(call say,cc $<)$(compile) -o $@ $<
+
+$(embedded).h: $(embedded).c ;
+$(embedded).c: tests/tools/embed-lua $(scripts) $(BUILD)/.scripts
+	$(call say,embed src/lua)tests/tools/embed-lua src/lua $(@D)
+
+# The command lines as files: a changed flag, compiler, library or list rebuilds what it concerns.
+$(BUILD)/.compile: text = $(compile)
+$(BUILD)/.link: text = $(link) $(objects) $(libraries)
+$(BUILD)/.scripts: text = $(scripts)
+$(BUILD)/.compile $(BUILD)/.link $(BUILD)/.scripts: libraries-present
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(text))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(text))' >$@
+
+# Says in one line what a compiler would say in fifty. Has no file, so the above are always asked.
+.PHONY: libraries-present
+libraries-present:
+	@$(PKG_CONFIG) --exists hiredis libsodium 2>/dev/null || { \
+		echo "hiredis, libsodium or pkg-config is missing: make deps installs what is needed" >&2; \
+		exit 1; }
+
+.SECONDARY:
+
+$(BUILD)/unit/%.o: tests/unit/%.c $(BUILD)/.compile | $(embedded).h
+	@mkdir -p $(@D)
+	$(call say,cc $<)$(compile) -Itests/unit -o $@ $<
+
+$(BUILD)/unit/%: $(BUILD)/unit/%.o $(unit_helper_objects) $(library_objects) $(BUILD)/.link
+	$(call say,link $@)$(link) -o $@ $< $(unit_helper_objects) $(library_objects) $(libraries)
+
+# The tools stand alone: what they show of a process must not pass through the code under test.
+$(BUILD)/tools/%: tests/tools/%.c $(BUILD)/.compile
+	@mkdir -p $(@D)
+	$(call say,cc $<)$(CC) $(cppflags) $(cflags) -MMD -MP -MF $@.d -o $@ $< $(ldflags)
+
+.PHONY: tests
+tests: $(program) $(unit_tests) $(tools)
+
+-include $(objects:.o=.d) $(unit_tests:=.d) $(unit_helper_objects:.o=.d) $(tools:=.d)
+
+# --- Tests -------------------------------------------------------------------------------------
+
+# TESTS=tests/loss.bats or TESTS=tests/unit/test_url.c runs only these.
+TESTS ?= $(unit_sources) $(sort $(wildcard tests/*.bats))
+selected := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(TESTS))
+
+.PHONY: check
+check: ## install what the tests need, build, run the unit tests and suites (TESTS=… selects)
+	@tests/tools/deps check
+	@$(MAKE) --no-print-directory run-tests
+
+.PHONY: check-asan
+check-asan: ## the same under the address and undefined behaviour sanitizers
+	@tests/tools/deps check
+	@$(MAKE) --no-print-directory SANITIZE=address,undefined run-tests
+
+.PHONY: check-all
+check-all: lint check check-asan ## lint, check and check-asan
+
+# Sanitizers write what they find into files, so that a finding in a process whose exit status
+# nobody looks at fails the run as well.
+findings := $(abspath $(BUILD))/finding
+sanitizer_options := exitcode=99:halt_on_error=1:print_stacktrace=1:log_path=$(findings)
+
+.PHONY: run-tests
+run-tests: export REDISLOCK_BIN := $(abspath $(program))
+run-tests: export REDISLOCK_TOOLS := $(abspath $(BUILD))/tools
+run-tests: export ASAN_OPTIONS := $(sanitizer_options):detect_stack_use_after_return=1
+run-tests: export UBSAN_OPTIONS := $(sanitizer_options)
+run-tests: export TSAN_OPTIONS := $(sanitizer_options)
+run-tests: tests
+	@rm -f $(findings).*
+	prove -j$(JOBS) --exec tests/tools/run-test $(selected) </dev/null
+	@for finding in $(findings).*; do \
+		[ ! -e "$$finding" ] || { cat $(findings).* >&2; echo "the sanitizers found something" >&2; exit 1; }; \
+	done
+
+# --- Lint --------------------------------------------------------------------------------------
+
+shell_scripts = .ci/run $(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/*) \
+	$(wildcard tests/*.bats tests/*.bash tests/lib/*.bash completions/*.bash)
+c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch]))
+
+.PHONY: lint
+lint: ## every static check: both compilers, clang-tidy, cppcheck, the analyzer, scripts, texts
+	@tests/tools/deps ci
+	@$(MAKE) --no-print-directory lint-gcc lint-clang lint-analyzer lint-c \
+		lint-sh lint-lua lint-text
+
+.PHONY: lint-gcc lint-clang lint-analyzer lint-c lint-sh lint-lua lint-text
+lint-gcc:
+	@$(MAKE) --no-print-directory CC=gcc WERROR=1 BUILD=build-gcc tests
+
+ifneq ($(BUILD),build-gcc)
+build-gcc/lua/scripts.h: $(scripts) tests/tools/embed-lua
+	@$(MAKE) --no-print-directory BUILD=build-gcc $@
+endif
+
+lint-clang:
+	@$(MAKE) --no-print-directory CC=clang WERROR=1 BUILD=build-clang tests
+
+# gcc 12 takes memory that a struct behind a pointer owns for leaked; check-asan sees real leaks.
+lint-analyzer:
+	@$(MAKE) --no-print-directory CC=gcc WERROR=1 BUILD=build-analyzer \
+		CFLAGS='-O2 -fanalyzer -Wno-analyzer-malloc-leak' all
+
+lint-c: build-gcc/lua/scripts.h
+	clang-format --dry-run -Werror $(c_files)
+	cppcheck --quiet -j$(JOBS) --std=c11 --enable=warning,style,performance,portability \
+		--inline-suppr --suppress=missingIncludeSystem --suppress=redundantContinue \
+		--suppress=variableScope --error-exitcode=1 \
+		-D_GNU_SOURCE -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -Ibuild-gcc $(sources)
+	printf '%s\n' $(sources) | xargs -P$(JOBS) -n1 sh -c 'clang-tidy --quiet "$$0" -- -std=c11 \
+		-D_GNU_SOURCE -DREDISLOCK_VERSION="\"$(VERSION)\"" -Isrc -Ibuild-gcc $(warnings) || exit 255'
+
+lint-sh:
+	shellcheck --severity=info $(shell_scripts)
+
+lint-lua: build-gcc/lua/scripts.h
+	luac -p build-gcc/lua/*.lua
+	luacheck --quiet --no-color --std lua51 --read-globals redis KEYS ARGV -- build-gcc/lua/*.lua
+
+lint-text:
+	! mandoc -T lint man/redislock.1 2>&1 | grep -vE 'referenced manual not found|outdated mandoc.db'
+	codespell src man completions tests *.md Makefile .ci
+
+.PHONY: format
+format: ## give the C files the house's layout
+	clang-format -i $(c_files)
+
+# --- Around ------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: ## install what is missing, build, and show two hosts that fire the same job
+	@tests/tools/deps demo
+	@$(MAKE) --no-print-directory all
+	@REDISLOCK_BIN='$(abspath $(program))' tests/tools/demo
+
+.PHONY: deps
+deps: ## install what build, demo and tests need (apt-get, dnf, apk or pacman)
+	@tests/tools/deps check
+
+.PHONY: install
+install: all ## install into $(DESTDIR)$(PREFIX)
+	$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(BASHDIR)' \
+		'$(DESTDIR)$(ZSHDIR)' '$(DESTDIR)$(FISHDIR)'
+	$(INSTALL) -m 755 $(program) '$(DESTDIR)$(BINDIR)/redislock'
+	$(INSTALL) -m 644 man/redislock.1 '$(DESTDIR)$(MANDIR)/man1/redislock.1'
+	$(INSTALL) -m 644 completions/redislock.bash '$(DESTDIR)$(BASHDIR)/redislock'
+	$(INSTALL) -m 644 completions/_redislock '$(DESTDIR)$(ZSHDIR)/_redislock'
+	$(INSTALL) -m 644 completions/redislock.fish '$(DESTDIR)$(FISHDIR)/redislock.fish'
+
+.PHONY: uninstall
+uninstall: ## remove what install put there
+	rm -f '$(DESTDIR)$(BINDIR)/redislock' '$(DESTDIR)$(MANDIR)/man1/redislock.1' \
+		'$(DESTDIR)$(BASHDIR)/redislock' '$(DESTDIR)$(ZSHDIR)/_redislock' \
+		'$(DESTDIR)$(FISHDIR)/redislock.fish'
+
+.PHONY: dist
+dist: ## make redislock-VERSION.tar.gz from the last commit
+	git archive --format=tar --prefix=redislock-$(VERSION)/ -o redislock-$(VERSION).tar HEAD
+	gzip -9nf redislock-$(VERSION).tar
+
+.PHONY: clean
+clean: ## remove everything that was built
+	rm -rf build build-*
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
+	@echo
+	@echo "  Variables: CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR, WERROR=1, V=1, LINK=shared,"
+	@echo "  SANITIZE=address,undefined or thread, TESTS=tests/…, JOBS=2, BUILD=folder"

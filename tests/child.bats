@@ -1,0 +1,453 @@
+#!/usr/bin/env bats
+# What the command sees: what it would have seen without redislock, three variables more, and
+# nothing of redislock's own. The witness tells it; most tests compare it with a witness that was
+# started in the same way without redislock.
+# shellcheck disable=SC2030,SC2031 # each test is a process of its own
+# shellcheck disable=SC2154 # spawn assigns
+# shellcheck disable=SC2016 # the command's shell expands
+
+load lib/common
+load lib/job
+
+setup_file() {
+    common_setup_file
+    redis_start
+}
+
+setup() {
+    common_setup
+    REPORT=$ROOM/report
+}
+
+# A report without what must differ: ids, the death signal and our variables.
+report_as_without() {
+    grep -vE '^(pid|ppid|pgid|pdeathsig) |^env REDISLOCK_(NAME|LOCK_KEY|FENCE)=' "$1"
+}
+
+# same_as_without [LAUNCH-OPTION...]: a witness through redislock reports what one without it does.
+same_as_without() {
+    rm -f "$REPORT"
+    spawn job "$@" "$WITNESS" --out "$REPORT" one -v
+    reap job
+    assert_status 0
+    mv "$REPORT" "$REPORT.plain"
+    spawn job "$@" lock k -- "$WITNESS" --out "$REPORT" one -v
+    reap job
+    assert_status 0
+    diff <(report_as_without "$REPORT.plain") <(report_as_without "$REPORT") ||
+        fail "with redislock (>) it differs from without (<); started with: $*"
+}
+
+# The token of the lock NAME as it stands in the key.
+token_of() {
+    local value
+    value=$(rcli get "lock:$1")
+    value=${value#*:}
+    printf '%s\n' "${value%%:*}"
+}
+
+# --- stdin, stdout, stderr ----------------------------------------------------------------------
+
+@test "row 79: stdin passes through to the command, byte by byte" {
+    run lock k -- cat < <(echo x)
+    assert_status 0
+    assert_output x
+    head -c 300000 /dev/urandom >"$ROOM/in"
+    lock k -- cat <"$ROOM/in" >"$ROOM/out"
+    cmp "$ROOM/in" "$ROOM/out"
+    lock k -- cat <"$ROOM/in" | cat >"$ROOM/out"
+    cmp "$ROOM/in" "$ROOM/out"
+}
+
+@test "row 79: nothing of stdin is read ahead: who comes after redislock finds the rest" {
+    printf 'one\ntwo\nthree\n' >"$ROOM/in"
+    {
+        read -r first
+        second=$(lock k -- head -c 4)
+        # head reads blocks of a file; from a pipe that is written in pieces it is exact
+    } <"$ROOM/in"
+    assert_equal "$first $second" 'one two'
+    {
+        lock k -- true
+        read -r first
+    } <"$ROOM/in"
+    assert_equal "$first" one
+}
+
+@test "row 79: the end of stdin, and /dev/null, are the command's" {
+    run lock k -- cat </dev/null
+    assert_status 0
+    assert_no_output
+    run lock k -- readlink /proc/self/fd/0
+    assert_output /dev/null
+}
+
+@test "row 79: a closed stdin, stdout or stderr is closed for the command as well" {
+    local closed
+    for closed in '0' '1' '2' '0 1' '0 2' '1 2' '0 1 2'; do
+        local options=() fd
+        for fd in $closed; do
+            options+=(--close "$fd")
+        done
+        same_as_without "${options[@]}"
+        for fd in $closed; do
+            refute_line_in "$(<"$REPORT")" "^fd $fd "
+        done
+    done
+    assert_no_keys_left
+}
+
+@test "row 79: without stdout and stderr a held lock is told by the status alone" {
+    rcli set lock:k foreign px 60000
+    spawn job --close 0 --close 1 --close 2 lock k -- true
+    reap job
+    assert_status 75
+    rcli del lock:k
+}
+
+@test "redislock itself writes nothing to stdout: not when it runs, waits, is held or is talkative" {
+    run --separate-stderr lock -v k -- true
+    assert_status 0
+    assert_no_output
+    rcli set lock:k foreign px 60000
+    run --separate-stderr lock -v k -- true
+    assert_status 75
+    assert_no_output
+    run --separate-stderr lock -v -w 50ms k -- true
+    assert_status 75
+    assert_no_output
+    rcli del lock:k
+    run --separate-stderr lock -v --log-format json k -- echo only this
+    assert_output 'only this'
+}
+
+@test "redislock is silent on success" {
+    run --separate-stderr lock k -- true
+    assert_status 0
+    assert_no_stderr
+    run --separate-stderr lock k -- sh -c 'echo mine >&2; exit 3'
+    assert_status 3
+    assert_equal "$stderr" mine
+}
+
+@test "a full stdout is the command's affair" {
+    run bash -c '"$REDISLOCK_BIN" -u "unix://$SOCK" k -- sh -c "echo x || exit 6" >/dev/full'
+    assert_status 6
+    run bash -c '"$REDISLOCK_BIN" -u "unix://$SOCK" k -- true >/dev/full'
+    assert_status 0
+}
+
+# --- descriptors --------------------------------------------------------------------------------
+
+@test "row 81: the command has the caller's descriptors and no other" {
+    same_as_without
+    same_as_without --open 9 --open 200
+    assert_equal "$(witness_field "$REPORT" 'fd 9')" /dev/null
+    assert_equal "$(witness_field "$REPORT" 'fd 200')" /dev/null
+}
+
+@test "row 81: the descriptor of --status-fd is not the command's" {
+    "$REDISLOCK_BIN" -u "unix://$SOCK" --status-fd 9 k -- "$WITNESS" --out "$REPORT" 9>"$ROOM/events"
+    refute_line_in "$(<"$REPORT")" '^fd 9 '
+    grep -q '"started"' "$ROOM/events"
+}
+
+@test "row 81: with --status-fd 1 or 2 the command keeps its stdout and stderr" {
+    run --separate-stderr lock --status-fd 2 k -- sh -c 'echo mine >&2; echo out'
+    assert_status 0
+    assert_output out
+    assert_line_stderr '^mine$'
+    assert_line_stderr '"exited"'
+    run --separate-stderr lock --status-fd 1 k -- sh -c 'echo mine'
+    assert_status 0
+    assert_line_output '^mine$'
+    assert_line_output '"exited"'
+}
+
+@test "row 81: a daemon that the command leaves behind holds neither lock nor connection" {
+    run lock k -- "$WITNESS" --daemonize --out "$REPORT"
+    assert_status 0
+    wait_for_line "$REPORT" '^tick'
+    assert_no_keys_left
+    assert_equal "$(rcli client list | wc -l)" 1
+    assert_process "$(ticker_pids "$REPORT")"
+}
+
+@test "row 81: after kill -9 of redislock nothing keeps its connection open" {
+    spawn job lock -t 2 k -- "$WITNESS" --daemonize --sleep inf --out "$REPORT"
+    wait_for_line "$REPORT" '^tick'
+    assert_equal "$(rcli client list | wc -l)" 2
+    kill -KILL "$job"
+    reap job
+    assert_process "$(ticker_pids "$REPORT")"
+    wait_until 2000 only_one_client
+    rcli del lock:k
+}
+
+only_one_client() {
+    [[ $(rcli client list | wc -l) == 1 ]]
+}
+
+# --- signals ------------------------------------------------------------------------------------
+
+@test "row 76: mask and dispositions are those that redislock was started with" {
+    same_as_without
+    assert_equal "$(witness_field "$REPORT" SigBlk)" 0000000000000000
+    same_as_without --ignore HUP --ignore INT --ignore QUIT --ignore TERM
+    same_as_without --ignore USR1 --ignore USR2 --ignore PIPE --ignore TSTP --ignore TTOU
+    same_as_without --block HUP --block TERM --block CHLD --block USR1 --block TSTP
+    same_as_without --block PIPE --block ALRM --ignore ALRM --block CONT --block WINCH
+}
+
+@test "row 76: each signal, ignored and blocked, one at a time" {
+    local blocked=ALRM ignored
+    for ignored in HUP INT QUIT TERM USR1 USR2 PIPE CHLD TSTP TTIN TTOU CONT WINCH ALRM; do
+        spawn job --ignore "$ignored" --block "$blocked" lock k -- "$WITNESS" --out "$REPORT"
+        reap job
+        assert_status 0
+        assert_equal "$(witness_field "$REPORT" SigIgn)" "$(mask_of "$ignored")"
+        assert_equal "$(witness_field "$REPORT" SigBlk)" "$(mask_of "$blocked")"
+        rm "$REPORT"
+        blocked=$ignored
+    done
+}
+
+# The mask with only this signal, as /proc shows it.
+mask_of() {
+    printf '%016x\n' "$((1 << ($(kill -l "$1") - 1)))"
+}
+
+@test "row 76: with SIGCHLD ignored by the caller redislock still waits for the command" {
+    spawn job --ignore CHLD lock k -- sh -c 'exit 42'
+    reap job
+    assert_status 42
+    assert_no_keys_left
+    spawn job --ignore CHLD --block CHLD lock k -- "$WITNESS" --exit 7
+    reap job
+    assert_status 7
+}
+
+@test "row 57: SIGPIPE strikes the command as it would without redislock" {
+    run lock k -- bash -c 'yes | head -n 1 >/dev/null; exit "${PIPESTATUS[0]}"'
+    assert_status 141
+    run bash -c '"$REDISLOCK_BIN" -u "unix://$SOCK" k -- yes | head -n 1; exit "${PIPESTATUS[0]}"'
+    assert_status 141
+}
+
+# --- process ------------------------------------------------------------------------------------
+
+@test "the command is redislock's child, leads a group of its own and stays in the session" {
+    spawn job lock k -- "$WITNESS" --out "$REPORT"
+    reap job
+    assert_equal "$(witness_field "$REPORT" ppid)" "$job"
+    assert_equal "$(witness_field "$REPORT" pgid)" "$(witness_field "$REPORT" pid)"
+    assert_equal "$(witness_field "$REPORT" sid)" "$(awk '{ print $6 }' "/proc/$$/stat")"
+}
+
+@test "the command gets KILL when redislock dies" {
+    lock k -- "$WITNESS" --out "$REPORT"
+    assert_equal "$(witness_field "$REPORT" pdeathsig)" 9
+}
+
+@test "directory, umask, limits and priority are the caller's" {
+    cd "$ROOM"
+    umask 027
+    ulimit -n 77
+    renice -n 3 -p "$BASHPID" >/dev/null
+    same_as_without
+    assert_equal "$(witness_field "$REPORT" cwd)" "$ROOM"
+    assert_equal "$(witness_field "$REPORT" Umask)" 0027
+    assert_equal "$(witness_field "$REPORT" nofile)" 77
+    assert_equal "$(witness_field "$REPORT" nice)" 3
+}
+
+# --- environment --------------------------------------------------------------------------------
+
+@test "the environment is the caller's, in its order, and three variables more" {
+    FROM_CALLER=$'two\nlines' EMPTY='' lock k -- env -0 >"$ROOM/job"
+    FROM_CALLER=$'two\nlines' EMPTY='' env -0 >"$ROOM/plain"
+    # bash sets _ to the program it runs
+    diff <(tr '\n\0' '~\n' <"$ROOM/plain" | grep -v '^_=') \
+        <(tr '\n\0' '~\n' <"$ROOM/job" | grep -vE '^(_|REDISLOCK_(NAME|LOCK_KEY|FENCE))=')
+    run lock 'night ly' -- sh -c 'echo "$REDISLOCK_NAME,$REDISLOCK_LOCK_KEY,$REDISLOCK_FENCE"'
+    [[ $output =~ ^night\ ly,lock:night\ ly,[0-9]+$ ]]
+}
+
+@test "an empty environment stays empty but for the three variables" {
+    run env -i "$REDISLOCK_BIN" -u "unix://$SOCK" k -- /usr/bin/env
+    assert_status 0
+    assert_equal "$(sed 's/=.*//' <<<"$output" | sort | tr '\n' ' ')" \
+        'REDISLOCK_FENCE REDISLOCK_LOCK_KEY REDISLOCK_NAME '
+}
+
+@test "the fence is the one in the lock's value, and rises from run to run" {
+    local first second
+    first=$(lock k -- sh -c 'redis-cli -s "$SOCK" get lock:k; echo "$REDISLOCK_FENCE"')
+    second=$(lock k -- printenv REDISLOCK_FENCE)
+    assert_equal "$(head -n 1 <<<"$first" | cut -d: -f3)" "$(tail -n 1 <<<"$first")"
+    ((second > $(tail -n 1 <<<"$first")))
+}
+
+@test "the lock's key is told as it is in Redis, with prefix and encoding" {
+    run lock --prefix my: 'a{b}%' -- sh -c 'redis-cli -s "$SOCK" exists "$REDISLOCK_LOCK_KEY"; env'
+    assert_status 0
+    assert_equal "${lines[0]}" 1
+    assert_line_output '^REDISLOCK_LOCK_KEY=my:a%7[Bb]b%7[Dd]%25$'
+    assert_line_output '^REDISLOCK_NAME=a\{b\}%$'
+}
+
+@test "values that an outer run left in the environment are replaced, and only those" {
+    run env REDISLOCK_NAME=stale REDISLOCK_LOCK_KEY=stale REDISLOCK_FENCE=stale REDISLOCK_SLOT=stale \
+        REDISLOCK_NAMESAKE=kept REDISLOCK_TTL=30 "$REDISLOCK_BIN" -u "unix://$SOCK" k -- env
+    assert_status 0
+    refute_line_in "$output" stale
+    assert_equal "$(grep -c '^REDISLOCK_NAME=' <<<"$output")" 1
+    assert_equal "$(grep -c '^REDISLOCK_LOCK_KEY=' <<<"$output")" 1
+    assert_equal "$(grep -c '^REDISLOCK_FENCE=' <<<"$output")" 1
+    refute_line_in "$output" '^REDISLOCK_SLOT='
+    grep -qx 'REDISLOCK_TTL=30' <<<"$output"
+    grep -qx 'REDISLOCK_NAMESAKE=kept' <<<"$output"
+}
+
+@test "a run without a lock (--on-error run) has no key and no fence, also not an outer run's" {
+    local URL=unix://$ROOM/nobody
+    export REDISLOCK_LOCK_KEY=stale REDISLOCK_FENCE=stale
+    run --separate-stderr lock --connect-timeout 50ms --on-error run k -- env
+    assert_status 0
+    refute_line_in "$output" '^REDISLOCK_(LOCK_KEY|FENCE)='
+    grep -qx 'REDISLOCK_NAME=k' <<<"$output"
+}
+
+@test "a redislock inside is not configured by the one outside, and tells its own lock" {
+    run lock outer -- "$REDISLOCK_BIN" -u "unix://$SOCK" inner -- \
+        sh -c 'redis-cli -s "$SOCK" exists lock:outer lock:inner; env'
+    assert_status 0
+    assert_equal "${lines[0]}" 2
+    assert_line_output '^REDISLOCK_NAME=inner$'
+    assert_line_output '^REDISLOCK_LOCK_KEY=lock:inner$'
+    assert_equal "$(grep -c '^REDISLOCK_FENCE=' <<<"$output")" 1
+    assert_no_keys_left
+}
+
+@test "a redislock inside on the same name finds the lock held; its status is the outer's" {
+    run --separate-stderr lock k -- "$REDISLOCK_BIN" -u "unix://$SOCK" -E 33 k -- true
+    assert_status 33
+    assert_one_line 'k: held by'
+}
+
+@test "the token is nowhere: not in environment, arguments, messages or events" {
+    local token
+    "$REDISLOCK_TOOLS/launch" --group -- "$REDISLOCK_BIN" -v --status-fd 9 -u "unix://$SOCK" -t 2 k -- \
+        "$WITNESS" --report --out "$REPORT" --sleep inf 9>"$ROOM/events" 2>"$ROOM/job.err" 3>&- 4>&- &
+    job=$!
+    _process_keep "$job"
+    wait_for_line "$REPORT" '^nofile '
+    wait_for_line "$ROOM/events" '"extended"'
+    token=$(token_of k)
+    ((${#token} >= 20)) || fail "no token in $(rcli get lock:k)"
+    local child
+    child=$(witness_field "$REPORT" pid)
+    cat "/proc/$job/environ" "/proc/$job/cmdline" "/proc/$child/environ" "/proc/$child/cmdline" \
+        "$REPORT" "$ROOM/events" "$ROOM/job.err" >"$ROOM/all"
+    [[ -s $ROOM/events && -s $ROOM/job.err ]]
+    run ! grep -qaF "$token" "$ROOM/all"
+    process_end "$job"
+    assert_no_keys_left
+}
+
+@test "row 83: a password from a file enters no environment and no arguments" {
+    redis_start guarded --requirepass s3cret-word
+    printf 's3cret-word\n' >"$ROOM/password"
+    redis_use guarded
+    spawn job lock --password-file "$ROOM/password" k -- "$WITNESS" --report --out "$REPORT" --sleep inf
+    wait_for_line "$REPORT" '^nofile '
+    run ! grep -qaF s3cret-word "$REPORT" "/proc/$job/environ" "/proc/$job/cmdline"
+    process_end "$job"
+}
+
+# --- arguments ----------------------------------------------------------------------------------
+
+@test "row 80: options behind the command are the command's" {
+    printf 'a\001b\n' >"$ROOM/f"
+    run lock k -- cat -v "$ROOM/f"
+    assert_status 0
+    assert_output 'a^Ab'
+    run lock k cat -v "$ROOM/f"
+    assert_output 'a^Ab'
+    run lock k printf '%s,' -n -w 5 --ttl x -c -h --version
+    assert_status 0
+    assert_output '-n,-w,5,--ttl,x,-c,-h,--version,'
+}
+
+@test "row 80: only the -- right behind NAME is redislock's" {
+    run lock k -- printf '%s,' -- a --
+    assert_output '--,a,--,'
+    run lock k printf '%s,' -- a
+    assert_output '--,a,'
+    run lock -- k printf '%s,' a
+    assert_output 'a,'
+    run -127 --separate-stderr lock k -- -- a
+    assert_status 127
+    assert_one_line "'--'"
+}
+
+@test "arguments arrive untouched: empty, blanks, newlines, quotes, bytes that are no UTF-8" {
+    local arguments=('' ' ' $'two\nlines' '*' '$HOME' "it's \"so\"" $'\xff\xfe' '\n' '')
+    lock k -- printf '%s\0' "${arguments[@]}" >"$ROOM/got"
+    printf '%s\0' "${arguments[@]}" | cmp - "$ROOM/got"
+    lock k -- "$WITNESS" --out "$REPORT" '' ''
+    assert_equal "$(grep -c '^arg ' "$REPORT")" 5
+    assert_equal "$(witness_field "$REPORT" 'arg 0')" "$WITNESS"
+}
+
+@test "NAME -- -c runs a program called -c" {
+    mkdir "$ROOM/bin"
+    printf '#!/bin/sh\necho "program $0 with $*"\n' >"$ROOM/bin/-c"
+    chmod +x "$ROOM/bin/-c"
+    PATH=$ROOM/bin:$PATH run lock k -- -c 'exit 1'
+    assert_status 0
+    assert_output "program $ROOM/bin/-c with exit 1"
+}
+
+@test "the command is looked up in the caller's PATH, or taken as the path it is" {
+    mkdir "$ROOM/bin"
+    printf '#!/bin/sh\necho "here is $0"\n' >"$ROOM/bin/my-job"
+    chmod +x "$ROOM/bin/my-job"
+    PATH=$ROOM/bin:$PATH run lock k my-job
+    assert_output "here is $ROOM/bin/my-job"
+    cd "$ROOM"
+    run lock k bin/my-job
+    assert_output 'here is bin/my-job'
+}
+
+@test "a script without a #! line is run by the shell, as flock and timeout do" {
+    echo 'echo "plain $1"' >"$ROOM/script"
+    chmod +x "$ROOM/script"
+    run lock k -- "$ROOM/script" words
+    assert_status 0
+    assert_output 'plain words'
+}
+
+# --- the shell line -----------------------------------------------------------------------------
+
+@test "-c runs its line with /bin/sh, before NAME or behind it" {
+    run lock k -c 'echo one; echo "$((1 + 1))" | cat; exit 9'
+    assert_status 9
+    assert_output $'one\n2'
+    run lock -c 'echo "$REDISLOCK_NAME"' k
+    assert_status 0
+    assert_output k
+    run lock --command='echo "a  b"' k
+    assert_output 'a  b'
+    run env SHELL=/bin/false PATH=/nowhere "$REDISLOCK_BIN" -u "unix://$SOCK" k -c 'echo still'
+    assert_output still
+}
+
+@test "-c: stdin, status and signals are those of the line" {
+    run lock k -c 'read a; read b; echo "$b$a"' < <(printf '1\n2\n')
+    assert_output 21
+    run lock k -c 'kill -KILL $$'
+    assert_status 137
+    run lock k -c ''
+    assert_status 0
+}

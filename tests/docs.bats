@@ -1,0 +1,331 @@
+#!/usr/bin/env bats
+# The texts that people read say the same: --help, the manual page, the README and the completions of
+# three shells name the same options, and the manual page and the README every exit status. Each
+# text is read in its own form, so an option too few or too many in any of them fails here.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+    REDISLOCK_BIN=${REDISLOCK_BIN:-$ROOT/build/redislock}
+    MAN=$ROOT/man/redislock.1
+    README=$ROOT/README.md
+    PROBE=redislock-docs-probe # a command that no machine has
+    export ROOT REDISLOCK_BIN MAN README PROBE
+
+    mkdir "$BATS_FILE_TMPDIR/bin"
+    printf '#!/bin/sh\n' >"$BATS_FILE_TMPDIR/bin/$PROBE"
+    chmod +x "$BATS_FILE_TMPDIR/bin/$PROBE"
+    PATH=$BATS_FILE_TMPDIR/bin:$PATH
+    : >"$BATS_FILE_TMPDIR/probe.conf"
+    printf 'secret\n' >"$BATS_FILE_TMPDIR/probe.password"
+    export PATH
+}
+
+need() {
+    command -v "$1" >/dev/null || skip "$1 is not installed"
+}
+
+# --- the options in each text, as sorted lines SHORT|LONG|VALUE ---
+
+options_of_help() {
+    "$REDISLOCK_BIN" --help |
+        sed -nE 's/^ +(-(.), )?--([a-z-]+)([ =]([^ ]+))?( {2,}.*)?$/\2|\3|\5/p' | sort
+}
+
+options_of_man() {
+    sed -n '/^\.Sh OPTIONS/,/^\.Sh ENVIRONMENT/p' "$MAN" |
+        sed -nE 's/ \| /|/g
+                 s/^\.It Fl (.)( Ar [^ ]+)? , Fl -([a-z-]+)( (Ar|Cm) (.+))?$/\1|\3|\6/p
+                 s/^\.It Fl -([a-z-]+)( (Ar|Cm) (.+))?$/|\1|\4/p' | sort
+}
+
+options_of_readme() {
+    sed -n '/^### Options/,/^### Exit status/p' "$README" |
+        sed -nE 's/\\\|/\x01/g
+                 s/^\| `(-(.), )?--([a-z-]+)( ([^`]+))?` \|.*/\2|\3|\5/
+                 T
+                 s/\x01/|/g; p' | sort
+}
+
+# What a completion is to offer: each option by itself, and whether an argument follows it.
+words_of_help() {
+    options_of_help | while IFS='|' read -r short long value; do
+        case $long in help | version) value=ends ;; *) value=${value:+argument} ;; esac
+        [[ -z $short ]] || echo "-$short ${value:-flag}"
+        echo "--$long ${value:-flag}"
+    done | sort
+}
+
+# Options with fixed values, as lines LONG|VALUE|VALUE...
+choices_of_help() {
+    options_of_help | sed -nE 's/^.?\|([a-z-]+)\|([a-z]+(\|[a-z]+)+)$/\1|\2/p'
+}
+
+# --- completions, really loaded: `offers_SHELL` reads command lines and prints, for each, the line
+# --- `= LINE` and then what its shell offers at its end, one a line
+
+offers_bash() {
+    env -u BASH_ENV bash --norc --noprofile -c '
+        source "$1"
+        while IFS= read -r line; do
+            read -ra COMP_WORDS <<<"$line"
+            [[ $line != *" " ]] || COMP_WORDS+=("")
+            COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMP_LINE=$line COMP_POINT=${#line}
+            _redislock
+            printf "= %s\n" "$line"
+            printf "%s\n" "${COMPREPLY[@]}" | sort -u
+        done' bash "$ROOT/completions/redislock.bash"
+}
+
+offers_fish() {
+    fish --no-config -c '
+        source $argv[1]
+        while read -l line
+            echo "= $line"
+            complete -C "$line" | string replace -r "\t.*" ""
+        end' "$ROOT/completions/redislock.fish"
+}
+
+# Completion runs in a line editor on a pseudo-terminal; every compadd is written down.
+offers_zsh() {
+    local dir=$BATS_TEST_TMPDIR
+    cat >"$dir/lines"
+    : >"$dir/offers"
+    cat >"$dir/inner.zsh" <<'ZSH'
+PS1= PS2=
+fpath=($COMPLETIONS $fpath)
+autoload -Uz compinit && compinit -D -u
+compadd() {
+    local -a hits
+    if [[ -z ${@[(r)-(O|A|D)*]} ]]; then
+        builtin compadd -O hits "$@"
+        (( $#hits )) && print -lr -- $hits >>$DIR/offers
+    fi
+    builtin compadd "$@"
+}
+quietly() { _main_complete; compstate[insert]= compstate[list]=; }
+every_line() {
+    local line
+    for line in "${(@f)$(<$DIR/lines)}"; do
+        print -r -- "= $line" >>$DIR/offers
+        BUFFER=$line CURSOR=$#line
+        zle complete-quietly
+    done
+    BUFFER=exit
+    zle accept-line
+}
+zle -C complete-quietly complete-word quietly
+zle -N every-line every_line
+bindkey '^G' every-line
+ZSH
+    DIR=$dir COMPLETIONS=$ROOT/completions timeout 60 zsh -f -c '
+        zmodload zsh/zpty
+        zpty shell zsh -f -i
+        zpty -w shell "source $DIR/inner.zsh"
+        zpty -w -n shell $'\''\a'\''
+        while zpty -r shell chunk; do :; done' </dev/null >/dev/null 2>&1
+    cat "$dir/offers"
+}
+
+# What shell $1 offers behind the line $2.
+offers() {
+    printf '%s\n' "$2" | "offers_$1" | sed 1d | sort -u
+}
+
+# The same lines as words_of_help, found out from shell $1: its options, and for each whether a
+# command may stand behind it and one more word (a flag and NAME) or not (it took the word).
+words_of_completion() {
+    local option
+    { offers "$1" 'redislock -' && offers "$1" 'redislock --'; } | grep -E '^--?[A-Za-z]' |
+        sed -E 's/=$//' | sort -u >"$BATS_TEST_TMPDIR/options"
+    while read -r option; do
+        echo "redislock $option x ${PROBE%be}"
+    done <"$BATS_TEST_TMPDIR/options" | "offers_$1" | awk -v probe="$PROBE" '
+        function flush() {
+            if (option ~ /^(-h|--help|-V|--version)$/) what = "ends"
+            if (option != "") print option, what
+        }
+        /^= / { flush(); option = $3; what = "argument"; next }
+        $0 == probe { what = "flag" }
+        END { flush() }' | sort
+}
+
+check_completion() {
+    need "$1"
+    diff -u <(words_of_help) <(words_of_completion "$1")
+
+    local long values
+    while IFS='|' read -r long values; do
+        diff -u <(tr '|' '\n' <<<"$values" | sort) <(offers "$1" "redislock --$long ")
+    done < <(choices_of_help)
+    offers "$1" 'redislock --signal ' | grep -qx TERM
+
+    offers "$1" "redislock --config $BATS_FILE_TMPDIR/probe.c" | grep -q 'probe\.conf$'
+    offers "$1" "redislock --password-file $BATS_FILE_TMPDIR/probe.p" | grep -q 'probe\.password$'
+
+    offers "$1" "redislock -t 10s job ${PROBE%be}" | grep -qx "$PROBE"
+    offers "$1" "redislock -qt 10s job -- ${PROBE%be}" | grep -qx "$PROBE"
+    offers "$1" "redislock -- job ${PROBE%be}" | grep -qx "$PROBE"
+    offers "$1" "redislock job $PROBE $BATS_FILE_TMPDIR/probe.c" | grep -q 'probe\.conf$'
+    [[ -z $(offers "$1" "redislock ${PROBE%be}") ]]
+    [[ -z $(offers "$1" "redislock -c true job ${PROBE%be}") ]]
+    [[ -z $(offers "$1" "redislock job -c ${PROBE%be}") ]]
+}
+
+# --- a value that an option takes, and the parser ---
+
+value_for() {
+    case $1 in
+    url) echo "unix://$BATS_TEST_TMPDIR/none.sock" ;;
+    config) echo "$BATS_FILE_TMPDIR/probe.conf" ;;
+    password-file) echo "$BATS_FILE_TMPDIR/probe.password" ;;
+    prefix) echo 'probe:' ;;
+    user) echo probe ;;
+    ttl) echo 30s ;;
+    signal) echo INT ;;
+    status-fd) echo 2 ;;
+    conflict-exit-code) echo 3 ;;
+    command) echo true ;;
+    on-lost) echo warn ;;
+    on-error) echo fail ;;
+    log-format) echo json ;;
+    *) echo 20ms ;;
+    esac
+}
+
+# Runs redislock with a server that does not exist; the outcome in $status.
+try() {
+    local tail=(docs -- true)
+    [[ " $* " != *' -c '* && " $* " != *' --command'* ]] || tail=(docs)
+    run -"${expected:-69}" env REDIS_URL="unix://$BATS_TEST_TMPDIR/none.sock" \
+        REDISLOCK_CONNECT_TIMEOUT=10ms "${variables[@]}" "$REDISLOCK_BIN" "$@" "${tail[@]}"
+}
+
+# --- the tests ---
+
+@test "every text lists at least the options everybody needs" {
+    # Guards the readers above: one that finds nothing would agree with another that finds nothing.
+    for text in help man readme; do
+        "options_of_$text" | grep -qx 'u|url|URL'
+        "options_of_$text" | grep -qx 'n|nonblock|'
+        "options_of_$text" | grep -qx '|on-lost|kill|warn'
+    done
+}
+
+@test "the manual page has the options of --help" {
+    diff -u <(options_of_help) <(options_of_man)
+}
+
+@test "the README has the options of --help" {
+    diff -u <(options_of_help) <(options_of_readme)
+}
+
+@test "bash completes the options of --help, their values, and the command" {
+    check_completion bash
+}
+
+@test "zsh completes the options of --help, their values, and the command" {
+    check_completion zsh
+}
+
+@test "fish completes the options of --help, their values, and the command" {
+    check_completion fish
+}
+
+@test "the parser accepts every option of --help, in each of its forms" {
+    variables=()
+    while IFS='|' read -r short long value; do
+        [[ $long != help && $long != version ]] || continue
+        if [[ -n $value ]]; then
+            try "--$long" "$(value_for "$long")"
+            try "--$long=$(value_for "$long")"
+            [[ -z $short ]] || try "-$short" "$(value_for "$long")"
+        else
+            try "--$long"
+            [[ -z $short ]] || try "-$short"
+        fi
+    done < <(options_of_help)
+    expected=64 try --no-such-option
+    for option in -h --help -V --version; do
+        run -0 --separate-stderr "$REDISLOCK_BIN" "$option"
+        [[ -n $output && -z $stderr ]]
+    done
+}
+
+# The variables that the manual page names in the paragraph of each option, as lines LONG VARIABLE.
+variables_of_man() {
+    sed -n '/^\.Sh OPTIONS/,/^\.Sh ENVIRONMENT/p' "$MAN" | awk '
+        /^\.It Fl/ { match($0, /Fl -[a-z-]+/); long = substr($0, RSTART + 4, RLENGTH - 4) }
+        /^\.Ev REDISLOCK_/ { print long, $2 }' | sort -u
+}
+
+@test "the manual page names the variable of every option" {
+    diff -u <(options_of_help | cut -d'|' -f2 | grep -vxE 'command|help|version' |
+        while read -r long; do
+            upper=${long^^}
+            echo "$long REDISLOCK_${upper//-/_}"
+        done | sort) <(variables_of_man)
+}
+
+@test "every variable that the manual page names is read" {
+    while read -r long variable; do
+        variables=("$variable=$(value_for "$long")")
+        [[ -n $(options_of_help | grep "|$long|.") ]] || variables=("$variable=yes")
+        try
+        case $long in
+        user | prefix) ;; # any text is a value
+        config | password-file)
+            variables=("$variable=$BATS_TEST_TMPDIR/no-such-file")
+            expected=78 try
+            ;;
+        *)
+            variables=("$variable=nonsense")
+            expected=78 try
+            [[ $output == *"$variable"* ]]
+            ;;
+        esac
+    done < <(variables_of_man)
+}
+
+# Exit statuses: those of the header, and those that a text lists.
+statuses_of_header() {
+    sed -nE 's/^ *STATUS_[A-Z_]+ = ([0-9]+).*/\1/p' "$ROOT/src/base/status.h" | grep -vx 0 |
+        sed 's/^128$/128+N/' | sort
+}
+
+@test "the manual page has every exit status" {
+    diff -u <(statuses_of_header) <(sed -n '/^\.Sh EXIT STATUS/,/^\.Sh SIGNALS/p' "$MAN" |
+        sed -nE 's/^\.It ([0-9]+)(\+ Ns Ar N)?$/\1\2/; T; s/\+ Ns Ar N/+N/; p' | sort)
+}
+
+@test "the README has every exit status" {
+    diff -u <(statuses_of_header) <(sed -n '/^### Exit status/,/^## /p' "$README" |
+        sed -nE 's/^\| ([0-9]+(\+N)?) \|.*/\1/p' | sort)
+}
+
+@test "the manual page is clean" {
+    need mandoc
+    # Whether other pages are installed here says nothing about this one.
+    run mandoc -Tlint "$MAN"
+    findings=$(grep -vE 'referenced manual not found|outdated mandoc\.db|^$' <<<"$output" || true)
+    [[ -z $findings ]] || {
+        echo "$findings"
+        false
+    }
+}
+
+@test "the README's examples for the shell are shell" {
+    sed -n '/^ *```sh$/,/^ *```$/p' "$README" | sed '/^ *```/d' >"$BATS_TEST_TMPDIR/examples.sh"
+    [[ -s $BATS_TEST_TMPDIR/examples.sh ]]
+    bash -n "$BATS_TEST_TMPDIR/examples.sh"
+}
+
+@test "the README's links lead to files of the tree" {
+    while read -r target; do
+        [[ -e $ROOT/$target ]] || {
+            echo "no such file: $target"
+            false
+        }
+    done < <(grep -oE '\]\([^):#]+\)' "$README" | sed -E 's/^\]\((.*)\)$/\1/')
+}
