@@ -114,6 +114,7 @@ static int64_t turn(void *context)
     case LOCK_NOT_A_LOCK:
         return lost(keep, result, expired);
     case LOCK_HELD:
+    case LOCK_OTHER_SLOTS:
     case LOCK_INTERRUPTED:
     case LOCK_UNAVAILABLE:
     case LOCK_DENIED:

@@ -25,7 +25,7 @@ static enum lock_result keep_once(struct lock *lock, const struct script_call *c
 static enum lock_result extend_once(struct lock *lock, const struct text *probe)
 {
     bool exclusive = inside_is_exclusive(lock);
-    struct arguments arguments = {.count = 0};
+    struct script_arguments arguments = {.count = 0};
     arguments_add(&arguments, &lock->value);
     arguments_add_number(&arguments, inside_expiry(lock));
     const struct script_call call = {exclusive ? &SCRIPT_EXTEND : &SCRIPT_EXTEND_PLACE,
@@ -52,7 +52,7 @@ enum lock_result lock_restore(struct lock *lock)
         return LOCK_GONE;
     const struct text keys[3] = {lock->keys.all[KEYS_LOCK], lock->keys.all[KEYS_STATE],
                                  lock->keys.all[KEYS_TOMBSTONE]};
-    struct arguments arguments = {.count = 0};
+    struct script_arguments arguments = {.count = 0};
     arguments_add(&arguments, &lock->value);
     arguments_add_number(&arguments, inside_expiry(lock));
     arguments_add_number(&arguments, lock->fence);
@@ -77,7 +77,7 @@ static enum lock_result release_once(struct lock *lock, const struct lock_run_re
     char residue_storage[HOLDER_VALUE_MAX + 1];
     char host[HOLDER_FIELD_MAX + 1] = "";
     struct text residue = TEXT_OVER(residue_storage);
-    struct arguments arguments = {.count = 0};
+    struct script_arguments arguments = {.count = 0};
     int64_t left = hold_left(lock, record);
 
     if (left > 0) {

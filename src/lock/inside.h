@@ -40,15 +40,15 @@ struct lock {
 /* The arguments of a script, numbers spelled out. */
 #define ARGUMENTS_MAX   10
 #define ARGUMENT_DIGITS 24
-struct arguments {
+struct script_arguments {
     int count;
     struct text at[ARGUMENTS_MAX];
     char digits[ARGUMENTS_MAX][ARGUMENT_DIGITS];
 };
 
-void arguments_add(struct arguments *arguments, const struct text *text);
-void arguments_add_word(struct arguments *arguments, const char *word); /* borrowed */
-void arguments_add_number(struct arguments *arguments, int64_t number);
+void arguments_add(struct script_arguments *arguments, const struct text *text);
+void arguments_add_word(struct script_arguments *arguments, const char *word); /* borrowed */
+void arguments_add_number(struct script_arguments *arguments, int64_t number);
 
 /* What a refusal means to ACQUIRE. */
 enum acquire_want {

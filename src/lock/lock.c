@@ -15,19 +15,19 @@
 #define CANCEL_MS     1000
 #define POLL_LEASE_MS 5000 /* a polling waiter counts so long after it last asked */
 
-void arguments_add(struct arguments *arguments, const struct text *text)
+void arguments_add(struct script_arguments *arguments, const struct text *text)
 {
     arguments->at[arguments->count++] = *text;
 }
 
-void arguments_add_word(struct arguments *arguments, const char *word)
+void arguments_add_word(struct script_arguments *arguments, const char *word)
 {
     /* nothing is ever added to a borrowed text, so the cast takes no right away */
     struct text text = {.at = (char *)(uintptr_t)word, .length = strlen(word)};
     arguments_add(arguments, &text);
 }
 
-void arguments_add_number(struct arguments *arguments, int64_t number)
+void arguments_add_number(struct script_arguments *arguments, int64_t number)
 {
     struct text text = text_over(arguments->digits[arguments->count], ARGUMENT_DIGITS);
     text_add_int(&text, number);
@@ -191,7 +191,7 @@ static enum lock_result accept_value(struct lock *lock, const struct reply *repl
 }
 
 static void acquire_arguments(const struct lock *lock, enum acquire_want want,
-                              struct arguments *arguments)
+                              struct script_arguments *arguments)
 {
     static const char *const words[] = {"try", "skip", "wait", "wait"};
     bool again = lock->loose_ends || lock->in_line;
@@ -230,7 +230,7 @@ static enum lock_result read_acquired(struct lock *lock, const struct reply *rep
 enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
                                      const struct deadline *deadline)
 {
-    struct arguments arguments;
+    struct script_arguments arguments;
     acquire_arguments(lock, want, &arguments);
     /* a refusal that writes nothing is checked by a probe; the others fail on a read-only server */
     const struct text *probe = want == ACQUIRE_TRY ? &lock->keys.all[KEYS_PROBE] : NULL;
@@ -299,7 +299,7 @@ void inside_cancel(struct lock *lock, bool skipped)
     text_add_char(&ticket, ':');
     text_add_bytes(&ticket, lock->tail.at, lock->tail.length);
 
-    struct arguments arguments = {.count = 0};
+    struct script_arguments arguments = {.count = 0};
     arguments_add(&arguments, &lock->head);
     arguments_add(&arguments, &ticket);
     arguments_add_number(&arguments, clock_wall_ms());

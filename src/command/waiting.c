@@ -1,0 +1,62 @@
+/*
+ * Owns the line that a waiter shows. May not slow the wait down: it is told, and asks nothing.
+ */
+#include "command/waiting.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/event.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "command/report.h"
+
+void waiting_init(struct waiting *waiting, const struct config *config)
+{
+    *waiting = (struct waiting){.config = config};
+    waiting->terminal = config->log_format == LOG_FORMAT_TEXT && !config->quiet &&
+                        isatty(STDERR_FILENO) == 1;
+}
+
+static void tell_event(struct waiting *waiting, const struct lock_blocker *blocker)
+{
+    struct event event;
+    event_begin(&event, waiting->config->status_fd, "waiting", waiting->config->name);
+    event_int(&event, "ahead", blocker->ahead);
+    event_send(&event);
+}
+
+static void tell(void *context, const struct lock_blocker *blocker, bool polls)
+{
+    struct waiting *waiting = context;
+    char storage[sizeof(waiting->last)];
+    struct text text = TEXT_OVER(storage);
+    text_add(&text, "waiting, ");
+    text_add_int(&text, blocker->ahead);
+    text_add(&text, " ahead; ");
+    report_add_blocker(&text, blocker);
+
+    if (polls && !waiting->polls)
+        log_info("the server forbids pub/sub to this user: waiting by polling");
+    waiting->polls = polls;
+    if (waiting->terminal)
+        log_status(text.at);
+    if (waiting->begun && strcmp(waiting->last, text.at) == 0)
+        return;
+    memcpy(waiting->last, text.at, text.length + 1);
+    waiting->begun = true;
+    tell_event(waiting, blocker);
+    if (!waiting->terminal)
+        log_info("%s", text.at);
+}
+
+struct lock_waiting waiting_for_lock(struct waiting *waiting)
+{
+    return (struct lock_waiting){tell, waiting, waiting->terminal};
+}
+
+void waiting_end(struct waiting *waiting)
+{
+    if (waiting->terminal && waiting->begun)
+        log_status(NULL);
+}
