@@ -308,11 +308,13 @@ static enum exit_status begin(struct load *load, char **environment)
     load->log.name = config->name;
     log_setup(&load->log);
 
-    config->servers = calloc(1, sizeof *config->servers);
-    if (config->servers == NULL) {
+    struct url *servers = calloc(1, sizeof *servers);
+
+    if (servers == NULL) {
         log_error("out of memory");
         return STATUS_OS;
     }
+    config->servers = servers;
     config->server_count = 1;
     return STATUS_OK;
 }
