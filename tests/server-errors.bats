@@ -163,16 +163,21 @@ patiently=(--connect-timeout 60) # longer than a test: what ends with it ended a
 
 @test "a server that comes up within --connect-timeout is used" {
     redis_start
-    redis_stop
-    proxy_start
-    URL=$PROXY_URL spawn job lock --connect-timeout 20 job -- echo ran
-    wait_until 10000 proxy_saw connections 2 # it has tried more than once
-    redis_restart
+    talker_start --repeat-last close
+    ln -s "${TALKER_URL#unix://}" "$ROOM/server" # what is there at first
+    URL=unix://$ROOM/server spawn job lock --connect-timeout 20 job -- echo ran
+    wait_until 10000 tried_twice
+    rm "$ROOM/server" # then nothing
+    ln -s "$SOCK" "$ROOM/server"
     reap job 20000
     assert_status 0
     assert_output ran
     assert_no_stderr
     assert_no_keys_left
+}
+
+tried_twice() {
+    (($(grep -c EVALSHA "$TALKER_LOG") >= 2))
 }
 
 @test "a server that is frozen, and thaws within --connect-timeout, is used" {

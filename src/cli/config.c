@@ -292,9 +292,9 @@ static void finish(struct load *load)
     log_setup(&load->log);
 }
 
-static enum exit_status begin(struct load *load, char **environment)
+/* Everything that a message about a value needs. */
+static void begin(struct load *load, char **environment)
 {
-    struct config *config = load->config;
     const char *format;
 
     environment_read(environment, &load->environment);
@@ -305,16 +305,17 @@ static enum exit_status begin(struct load *load, char **environment)
     format = load->environment.values[OPTION_LOG_FORMAT];
     if (format != NULL && load->given_by[OPTION_LOG_FORMAT] == SOURCE_ENVIRONMENT)
         note_log_format(load, format);
-    load->log.name = config->name;
+    load->log.name = load->config->name;
     log_setup(&load->log);
+}
 
-    struct url *servers = calloc(1, sizeof *servers);
-
-    if (servers == NULL) {
+static enum exit_status allocate_servers(struct config *config)
+{
+    config->servers = calloc(1, sizeof *config->servers);
+    if (config->servers == NULL) {
         log_error("out of memory");
         return STATUS_OS;
     }
-    config->servers = servers;
     config->server_count = 1;
     return STATUS_OK;
 }
@@ -333,9 +334,11 @@ enum exit_status config_load(struct config *config, int argc, char **argv, char 
         return status;
     status = take_operands(&load, operands);
     if (status == STATUS_OK)
-        status = begin(&load, environment);
-    if (status == STATUS_OK)
+        status = allocate_servers(config);
+    if (status == STATUS_OK) {
+        begin(&load, environment);
         status = store_all(&load, argc, argv);
+    }
     if (status == STATUS_OK)
         finish(&load);
     else
