@@ -40,6 +40,7 @@ unit_sources := $(sort $(wildcard tests/unit/test_*.c))
 unit_helpers := $(filter-out $(unit_sources),$(sort $(wildcard tests/unit/*.c)))
 unit_tests := $(unit_sources:tests/unit/%.c=$(BUILD)/unit/%)
 unit_helper_objects := $(unit_helpers:tests/unit/%.c=$(BUILD)/unit/%.o)
+bench_tools := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard tests/bench/*.c)))
 tools := $(patsubst tests/tools/%.c,$(BUILD)/tools/%,$(sort $(wildcard tests/tools/*.c)))
 
 # --- How: ours first, so that CFLAGS, CPPFLAGS and LDFLAGS of the user have the last word --------
@@ -55,7 +56,7 @@ accepted = $(shell echo '$(hash)include <stdio.h>' | \
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo '$(1)')
 
 # Asked only by goals that compile here and now; the others hand over to a make of their own.
-compiling := $(filter-out clean help deps demo check check-% lint lint-% dist uninstall,\
+compiling := $(filter-out clean help deps demo bench check check-% lint lint-% dist uninstall,\
 	$(or $(MAKECMDGOALS),all))
 
 ifneq ($(compiling),)
@@ -142,14 +143,21 @@ $(BUILD)/unit/%: $(BUILD)/unit/%.o $(unit_helper_objects) $(library_objects) $(B
 	$(call say,link $@)$(link) -o $@ $< $(unit_helper_objects) $(library_objects) $(libraries)
 
 # The tools stand alone: what they show of a process must not pass through the code under test.
+build_tool = $(call say,cc $<)$(CC) $(cppflags) $(cflags) -MMD -MP -MF $@.d -o $@ $< $(ldflags)
+
 $(BUILD)/tools/%: tests/tools/%.c $(BUILD)/.compile
 	@mkdir -p $(@D)
-	$(call say,cc $<)$(CC) $(cppflags) $(cflags) -MMD -MP -MF $@.d -o $@ $< $(ldflags)
+	$(build_tool)
+
+$(BUILD)/bench/%: tests/bench/%.c $(BUILD)/.compile
+	@mkdir -p $(@D)
+	$(build_tool)
 
 .PHONY: tests
 tests: $(program) $(unit_tests) $(tools)
 
--include $(objects:.o=.d) $(unit_tests:=.d) $(unit_helper_objects:.o=.d) $(tools:=.d)
+-include $(objects:.o=.d) $(unit_tests:=.d) $(unit_helper_objects:.o=.d) $(tools:=.d) \
+	$(bench_tools:=.d)
 
 # --- Tests -------------------------------------------------------------------------------------
 
@@ -188,11 +196,23 @@ run-tests: tests
 		[ ! -e "$$finding" ] || { cat $(findings).* >&2; echo "the sanitizers found something" >&2; exit 1; }; \
 	done
 
+# --- Benchmark: figures, not verdicts, so no test runs it -----------------------------------------
+
+.PHONY: bench
+bench: ## measure what redislock costs beside flock(1) (SECTIONS='wrap refuse' selects)
+	@tests/tools/deps demo
+	@$(MAKE) --no-print-directory run-bench
+
+.PHONY: run-bench
+run-bench: $(program) $(bench_tools)
+	REDISLOCK_BIN='$(abspath $(program))' REDISLOCK_BENCH_TOOLS='$(abspath $(BUILD))/bench' \
+		tests/bench/run $(SECTIONS)
+
 # --- Lint --------------------------------------------------------------------------------------
 
 shell_scripts = .ci/run $(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/*) \
-	$(wildcard tests/*.bats tests/*.bash tests/lib/*.bash completions/*.bash)
-c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch]))
+	tests/bench/run $(wildcard tests/*.bats tests/bench/*.bash tests/*.bash tests/lib/*.bash completions/*.bash)
+c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch]))
 
 .PHONY: lint
 lint: ## every static check: both compilers, clang-tidy, cppcheck, the analyzer, scripts, texts

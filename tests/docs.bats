@@ -17,6 +17,9 @@ setup_file() {
     printf '#!/bin/sh\n' >"$BATS_FILE_TMPDIR/bin/$PROBE"
     chmod +x "$BATS_FILE_TMPDIR/bin/$PROBE"
     PATH=$BATS_FILE_TMPDIR/bin:$PATH
+    for variable in $(compgen -e REDISLOCK_) REDIS_URL REDISCLI_AUTH CREDENTIALS_DIRECTORY; do
+        [[ $variable == REDISLOCK_BIN ]] || unset "$variable"
+    done
     : >"$BATS_FILE_TMPDIR/probe.conf"
     printf 'secret\n' >"$BATS_FILE_TMPDIR/probe.password"
     export PATH
@@ -288,6 +291,28 @@ variables_of_man() {
     done < <(variables_of_man)
 }
 
+# The default values that --help names, as lines LONG VALUE, and whether a text says them too.
+defaults_of_help() {
+    "$REDISLOCK_BIN" --help | tr '\n' ' ' | sed -E 's/ +/ /g; s/ (-., )?--([a-z-]+) /\n\2 /g' |
+        sed -nE 's/^([a-z-]+) .*\(default ([^ )]+)\).*/\1 \2/p'
+}
+
+@test "the manual page and the README give the defaults of --help" {
+    defaults_of_help | grep -qx 'ttl 60s'
+    while read -r long value; do
+        paragraph=$(awk -v it="^[.]It .*Fl -$long( |$)" '
+            $0 ~ it { inside = 1; next } /^[.](It|El)/ { inside = 0 } inside' "$MAN")
+        grep -qE "^\.(Li|Cm) $value(\\\\&)? \." <<<"${paragraph##*Default:}" || {
+            echo "the manual page: --$long has not the default $value"
+            false
+        }
+        grep -E "^\| \`(-., )?--$long\b" "$README" | sed 's/`//g' | grep -q "| $value |\$" || {
+            echo "the README: --$long has not the default $value"
+            false
+        }
+    done < <(defaults_of_help)
+}
+
 # Exit statuses: those of the header, and those that a text lists.
 statuses_of_header() {
     sed -nE 's/^ *STATUS_[A-Z_]+ = ([0-9]+).*/\1/p' "$ROOT/src/base/status.h" | grep -vx 0 |
@@ -302,6 +327,11 @@ statuses_of_header() {
 @test "the README has every exit status" {
     diff -u <(statuses_of_header) <(sed -n '/^### Exit status/,/^## /p' "$README" |
         sed -nE 's/^\| ([0-9]+(\+N)?) \|.*/\1/p' | sort)
+}
+
+@test "--help has every exit status" {
+    diff -u <(statuses_of_header) <("$REDISLOCK_BIN" --help |
+        sed -nE 's/^Exit status: .*(128\+N).*/\1/p; s/^ +([0-9]+) .*/\1/p' | sort)
 }
 
 @test "the manual page is clean" {

@@ -310,9 +310,9 @@ static void finish(struct load *load)
     log_setup(&load->log);
 }
 
-static enum exit_status begin(struct load *load, char **environment)
+/* Everything that a message about a value needs. */
+static void begin(struct load *load, char **environment)
 {
-    struct config *config = load->config;
     const char *format;
 
     environment_read(environment, &load->environment);
@@ -323,9 +323,12 @@ static enum exit_status begin(struct load *load, char **environment)
     format = load->environment.values[OPTION_LOG_FORMAT];
     if (format != NULL && load->given_by[OPTION_LOG_FORMAT] == SOURCE_ENVIRONMENT)
         note_log_format(load, format);
-    load->log.name = config->name;
+    load->log.name = load->config->name;
     log_setup(&load->log);
+}
 
+static enum exit_status allocate_servers(struct config *config)
+{
     config->servers = calloc(1, sizeof *config->servers);
     if (config->servers == NULL) {
         log_error("out of memory");
@@ -349,9 +352,11 @@ enum exit_status config_load(struct config *config, int argc, char **argv, char 
         return status;
     status = take_operands(&load, operands);
     if (status == STATUS_OK)
-        status = begin(&load, environment);
-    if (status == STATUS_OK)
+        status = allocate_servers(config);
+    if (status == STATUS_OK) {
+        begin(&load, environment);
         status = store_all(&load, argc, argv);
+    }
     if (status == STATUS_OK)
         finish(&load);
     else

@@ -242,7 +242,6 @@ static void hide_password(const struct setting *setting)
 /* config->servers has one place; the quorum will need more. */
 static enum exit_status store_url(struct config *config, const struct setting *setting)
 {
-    char shown[256];
     const char *why;
     struct url parsed;
 
@@ -252,6 +251,8 @@ static enum exit_status store_url(struct config *config, const struct setting *s
     if (setting->source == SOURCE_COMMAND_LINE && config->servers_source == SOURCE_COMMAND_LINE)
         return setting_refuse(setting, NULL, "takes one server and was given twice");
     if (!url_parse(setting->value, &parsed, &why)) {
+        char shown[256];
+
         url_redact(setting->value, shown, sizeof shown);
         return setting_refuse(setting, shown, why);
     }

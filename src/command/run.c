@@ -51,6 +51,11 @@ static void tell(const struct run *run, const char *what, const char *key, int64
     event_send(&event);
 }
 
+static bool is_setting(enum config_source source)
+{
+    return source == SOURCE_FILE || source == SOURCE_ENVIRONMENT;
+}
+
 /* The lease must leave time to extend twice before the child would have to stop. */
 static int check_lease(struct run *run)
 {
@@ -64,9 +69,8 @@ static int check_lease(struct run *run)
     log_error("--ttl is too short for %s: at least %sms is needed, so that a failed extension can "
               "be tried again before the command must be stopped",
               config->kill_after_ms >= 0 ? "this --kill-after" : "its grace", shown.at);
-    bool by_command_line = config->ttl_source == SOURCE_COMMAND_LINE ||
-                           config->kill_after_source == SOURCE_COMMAND_LINE;
-    return by_command_line ? STATUS_USAGE : STATUS_CONFIG;
+    bool by_setting = is_setting(config->ttl_source) || is_setting(config->kill_after_source);
+    return by_setting ? STATUS_CONFIG : STATUS_USAGE;
 }
 
 /* 128 + N for a signal that came before the child ran; `otherwise` when none did after all. */
@@ -120,6 +124,16 @@ static enum lock_result acquire(struct run *run, int64_t until)
     return result;
 }
 
+static void tell_reason(const struct run *run, const char *what, const char *reason, int signal)
+{
+    struct event event;
+    event_begin(&event, run->config->status_fd, what, run->config->name);
+    event_string(&event, "reason", reason);
+    if (signal != 0)
+        event_int(&event, "signal", signal);
+    event_send(&event);
+}
+
 static void stopping(void *context, enum supervisor_reason reason, int signal)
 {
     const struct run *run = context;
@@ -142,12 +156,10 @@ static void stopping(void *context, enum supervisor_reason reason, int signal)
     }
     log_warning("%s", text.at);
 
-    struct event event;
-    event_begin(&event, run->config->status_fd, signal == 0 ? "lost" : "stopping",
-                run->config->name);
-    event_string(&event, "reason", words[reason]);
-    event_int(&event, "signal", signal);
-    event_send(&event);
+    if (reason != SUPERVISOR_RUNTIME)
+        tell_reason(run, "lost", words[reason], 0);
+    if (signal != 0)
+        tell_reason(run, "stopping", words[reason], signal);
 }
 
 static int start_keeper(void *context, int stop_timer, int kill_timer)

@@ -90,7 +90,14 @@ bool signals_next(const struct signals *signals, struct signalfd_siginfo *info)
 int signals_fatal(const struct signals *signals)
 {
     struct signalfd_siginfo info;
-    return signals_next(signals, &info) ? (int)info.ssi_signo : 0;
+    while (signals_next(signals, &info)) {
+        /* others come as well just before the child runs: a USR1, or the CHLD of a child that this
+           process had before it became redislock */
+        for (size_t i = 0; i < LENGTH(fatal); i++)
+            if (info.ssi_signo == (uint32_t)fatal[i])
+                return fatal[i];
+    }
+    return 0;
 }
 
 static void drop_pending(int signal)

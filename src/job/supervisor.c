@@ -38,6 +38,7 @@ struct supervisor {
     bool child_gone;
     bool stopping;
     bool killing;
+    bool told_to_stop; /* TSTP was forwarded */
     bool stop_told; /* the stop timer has struck; the keeper may go on pushing it */
     int quiet_sweeps; /* in a row that found no descendant */
     int timer;        /* the next of the times below */
@@ -114,8 +115,9 @@ static void lease_ran_out(struct supervisor *s)
         lease->stopping(lease->context, SUPERVISOR_EXPIRED, 0);
         return;
     }
+    /* the grace ends at the lease's kill time, also if an extension should succeed meanwhile */
     begin_stop(s, SUPERVISOR_EXPIRED, s->plan->stop_signal,
-               s->settled ? CLOCK_NEVER : lease->kill_at_ms); /* else the kill timer tells */
+               clock_boot_ms() + s->plan->grace_ms);
 }
 
 static void lock_lost(struct supervisor *s)
@@ -191,14 +193,20 @@ static void sweep(struct supervisor *s)
     s->sweep_at = by_clock || s->quiet_sweeps == 1 ? clock_boot_ms() + SWEEP_MS : CLOCK_NEVER;
 }
 
+/* Whether the lease's kill time has passed, whoever was there to notice. */
+static bool is_overdue(const struct supervisor *s)
+{
+    return s->kill_timer >= 0 && lease_kills(s) &&
+           poll(&(struct pollfd){s->kill_timer, POLLIN, 0}, 1, 0) == 1;
+}
+
 /* A terminal's ^Z, or SIGTTIN: the caller's shell must see us stopped, as it would see the child. */
 static void stop_with_child(struct supervisor *s)
 {
+    s->told_to_stop = false;
     settle(s); /* the guard ends a job that stays stopped longer than its lease */
     kill(getpid(), SIGSTOP);
-    bool overdue = s->kill_timer >= 0 && lease_kills(s) &&
-                   poll(&(struct pollfd){s->kill_timer, POLLIN, 0}, 1, 0) == 1;
-    if (!overdue && !s->child_gone)
+    if (!is_overdue(s))
         signal_group(s, SIGCONT); /* where only we were continued; a second CONT does no harm */
 }
 
@@ -208,10 +216,10 @@ static void child_ended(struct supervisor *s, int status)
     s->outcome->wait_status = status;
     s->outcome->ended_ms = clock_boot_ms();
     s->sweep_at = s->outcome->ended_ms;
-    if (s->stopping || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL || !lease_kills(s))
+    if (s->stopping || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
         return;
     /* while we were frozen, the guard did what we would have done */
-    if (s->kill_timer >= 0 && poll(&(struct pollfd){s->kill_timer, POLLIN, 0}, 1, 0) == 1) {
+    if (is_overdue(s)) {
         s->plan->lease.stopping(s->plan->lease.context, SUPERVISOR_EXPIRED, SIGKILL);
         s->outcome->reason = SUPERVISOR_EXPIRED;
         s->stopping = true;
@@ -223,11 +231,11 @@ static void reap(struct supervisor *s)
 {
     int status;
     pid_t pid;
-    int options = WNOHANG | (s->plan->own_group ? 0 : WUNTRACED);
-    while ((pid = waitpid(-1, &status, options)) > 0) {
-        if (pid == s->plan->child && WIFSTOPPED(status))
-            stop_with_child(s);
-        else if (pid == s->plan->child)
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (pid == s->plan->child && WIFSTOPPED(status)) {
+            if (!s->plan->own_group || s->told_to_stop)
+                stop_with_child(s);
+        } else if (pid == s->plan->child)
             child_ended(s, status);
         else if (pid == s->guard.pid && !WIFSTOPPED(status)) {
             s->guard.pid = 0; /* somebody killed it; a job that runs on gets a new one */
@@ -245,6 +253,10 @@ static void forward(struct supervisor *s, const struct signalfd_siginfo *info)
     /* in a shared group the terminal has sent it to the child as well */
     if (!s->plan->own_group && info->ssi_code == SI_KERNEL)
         return;
+    if (info->ssi_signo == SIGTSTP)
+        s->told_to_stop = true; /* and we stop when the child has */
+    if (info->ssi_signo == SIGCONT && is_overdue(s))
+        return; /* nothing may run any more */
     log_info("forwarding signal %d to the command", (int)info->ssi_signo);
     signal_group(s, (int)info->ssi_signo);
 }

@@ -1,6 +1,7 @@
 # The bench's ground: a room of its own, private servers on loopback, tables. Part of run.
 #
 # Everything that is started is a child of this shell and ends with it, by its pid.
+# shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with run and its parts
 
 # Settles who plays. A peer that is missing is said once and left out everywhere.
 bench_begin() {

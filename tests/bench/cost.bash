@@ -1,4 +1,5 @@
 # Sections memory, roundtrips, hold, syscalls and instructions: what is counted instead of timed.
+# shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with run and its parts
 
 # status_kb PID FIELD
 status_kb() {
@@ -24,6 +25,7 @@ cpu_us() {
 is_settled() {
     local pid
     guard=''
+    # shellcheck disable=SC2013 # words are what is wanted
     for pid in $(cat "/proc/$holder/task/$holder/children" 2>/dev/null); do
         [[ $(cat "/proc/$pid/comm") != redislock-guard ]] || guard=$pid
     done
@@ -69,7 +71,7 @@ section_memory() {
     peak_row "true" true
     peak_row "flock" "$flock" "$room/file" true
     peak_row "bare C" "$tools/bare" "$port" lock:bare true
-    peak_row "redislock, refused or short" "${wrapped[@]:1}" job true
+    peak_row "redislock, short job" "${wrapped[@]:1}" job true
     goal "short job, kB" "$peak" 1843
     memory_holding "$bin" redislock
     goal "while holding, kB" "$peak" 2253

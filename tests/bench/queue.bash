@@ -1,4 +1,5 @@
 # Sections handoff, growth, drain, crash and waiting: what it costs to stand in line.
+# shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with run and its parts
 
 # Sets $waiting to the words that wait for a lock and then run what follows, by the peer's name.
 # stagger: the pause between two that come, long enough for the first to stand in line.

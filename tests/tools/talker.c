@@ -35,7 +35,8 @@ static const char help[] =
     "  close, reset      close the connection; reset it (TCP only)\n"
     "  stall             no answer, to this and all later commands of the connection\n"
     "  skip              no answer to this command\n"
-    "  when WORD ITEM    commands named WORD always get ITEM and use up nothing\n";
+    "  when WORD ITEM    commands named WORD always get ITEM and use up nothing\n"
+    "  about WORD ITEM   the same for commands with an argument WORD\n";
 
 enum kind {
     ITEM_RAW,
@@ -51,6 +52,7 @@ enum kind {
 struct item {
     enum kind kind;
     const char *when; /* NULL: one of the sequence */
+    bool about;       /* `when` is an argument, not the command's name */
     char *bytes;      /* RAW, LAST, SLOW */
     size_t length;
     int64_t number; /* SLOW: ms, GARBAGE: bytes */
@@ -66,7 +68,7 @@ struct connection {
 
 struct talker {
     struct item items[ITEMS_MAX]; /* the sequence */
-    struct item rules[ITEMS_MAX]; /* the `when` ones */
+    struct item rules[ITEMS_MAX]; /* the `when` and `about` ones */
     size_t item_count, rule_count, next;
     bool repeat_last, per_connection;
     FILE *log; /* or NULL */
@@ -97,10 +99,11 @@ static struct item item_parse(char *rest)
                  {"reset", ITEM_RESET}, {"stall", ITEM_STALL},     {"skip", ITEM_SKIP}};
     struct item item = {.kind = ITEM_RAW};
     const char *word = word_of(&rest);
-    if (strcmp(word, "when") == 0) {
+    if (strcmp(word, "when") == 0 || strcmp(word, "about") == 0) {
         const char *when = word_of(&rest);
         item = item_parse(rest);
         item.when = when;
+        item.about = strcmp(word, "about") == 0;
         return item;
     }
     size_t i = 0;
@@ -146,13 +149,24 @@ static void script_read(struct talker *talker, const char *path)
     fclose(script);
 }
 
+/* Whether one of the words of a RESP command is `word`. */
+static bool has_word(const char *command, size_t length, const char *word)
+{
+    char line[128];
+    int size = snprintf(line, sizeof(line), "\r\n%s\r\n", word);
+    return memmem(command, length, line, (size_t)size) != NULL;
+}
+
 static const struct item *item_for(struct talker *talker, struct connection *connection,
-                                   const char *command)
+                                   const char *name, size_t length)
 {
     static const struct item over = {.kind = ITEM_CLOSE};
-    for (size_t i = 0; i < talker->rule_count; i++)
-        if (strcasecmp(talker->rules[i].when, command) == 0)
-            return &talker->rules[i];
+    for (size_t i = 0; i < talker->rule_count; i++) {
+        const struct item *rule = &talker->rules[i];
+        if (rule->about ? has_word(connection->bytes, length, rule->when)
+                        : strcasecmp(rule->when, name) == 0)
+            return rule;
+    }
     size_t *next = talker->per_connection ? &connection->next : &talker->next;
     if (*next < talker->item_count)
         return &talker->items[(*next)++];
@@ -316,9 +330,10 @@ static void connection_serve(struct talker *talker, struct connection *connectio
             fputc('\n', talker->log);
             fflush(talker->log);
         }
+        const struct item *item = item_for(talker, connection, name, used);
         connection->length -= used;
         memmove(connection->bytes, connection->bytes + used, connection->length + 1);
-        if (!connection->stalled && !answer(connection, item_for(talker, connection, name)))
+        if (!connection->stalled && !answer(connection, item))
             return;
     }
 }

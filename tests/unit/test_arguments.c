@@ -82,6 +82,8 @@ static void test_operands(void)
                   "NAME -c ''");
     check_command(takes(WORDS("job", "-c", "-x"), NO_WORDS, ""), WORDS("/bin/sh", "-c", "--", "-x"),
                   "a LINE that looks like an option");
+    check_command(takes(WORDS("job", "-c", "+x"), NO_WORDS, ""), WORDS("/bin/sh", "-c", "--", "+x"),
+                  "so does +x");
 
     refuses(NO_WORDS, NO_WORDS, "", STATUS_USAGE, "NAME and COMMAND are missing" TRY_HELP);
     refuses(WORDS("-q"), NO_WORDS, "", STATUS_USAGE, "NAME and COMMAND are missing" TRY_HELP);

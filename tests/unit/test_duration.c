@@ -79,6 +79,7 @@ static void test_not_whole(void)
     refuses("0.00001m", NOT_WHOLE);
     refuses("0.3333333333333333333333333333333333333333333d", NOT_WHOLE);
     refuses("0.00000000001d", NOT_WHOLE);
+    refuses("0.12345678901234567d", NOT_WHOLE);
     refuses("0.99999999999999999999", NOT_WHOLE);
 }
 

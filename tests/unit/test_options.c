@@ -109,12 +109,12 @@ static void test_help(void)
     for (const struct option_row *row = option_rows; row < option_rows + OPTION_COUNT; row++) {
         char label[64];
 
-        snprintf(label, sizeof label, "--%s%s%s", row->name, option_takes_value(row) ? " " : "",
-                 row->metavar);
+        snprintf(label, sizeof label, "--%.23s%s%.15s", row->name,
+                 option_takes_value(row) ? " " : "", row->metavar);
         CHECK_CONTAINS(help, label, "--help shows %s", label);
         if (row->default_value[0] == '\0')
             continue;
-        snprintf(label, sizeof label, "(default %s)", row->default_value);
+        snprintf(label, sizeof label, "(default %.23s)", row->default_value);
         CHECK_CONTAINS(help, label, "--help shows %s's %s", row->name, label);
     }
     for (const char *line = help; *line != '\0';) {

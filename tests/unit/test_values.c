@@ -152,8 +152,8 @@ static void test_descriptors(void)
     CHECK_INT(takes(WORDS("--status-fd", writable, RUN), NO_WORDS, "")->status_fd, ends[1],
               "an open descriptor");
     CHECK(fcntl(ends[1], F_GETFD) & FD_CLOEXEC, "is not kept by the command");
-    CHECK_INT(takes(WORDS("--status-fd", "2", RUN), NO_WORDS, "")->status_fd, 2, "stderr");
-    CHECK_INT(fcntl(2, F_GETFD) & FD_CLOEXEC, 0, "stays the command's");
+    CHECK_INT(takes(WORDS("--status-fd", "1", RUN), NO_WORDS, "")->status_fd, 1, "stdout");
+    CHECK_INT(fcntl(1, F_GETFD) & FD_CLOEXEC, 0, "stays the command's");
 
     refused_everywhere("status-fd", "REDISLOCK_STATUS_FD", readable,
                        "is a descriptor that cannot be written");
