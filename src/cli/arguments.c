@@ -81,7 +81,7 @@ static enum setting_next next_long(struct arguments *arguments, struct setting *
         log_error("--%s takes no value" TRY_HELP, row->name);
         return NEXT_BAD;
     }
-    if (option_takes_value(row) && value == NULL)
+    if (option_takes_value(row) && value == NULL && !(row->flags & VALUE_OPTIONAL))
         return value_from_next_word(arguments, setting, row);
     set(setting, row, value);
     return NEXT_SETTING;

@@ -19,9 +19,8 @@
 #include "cli/config_file.h"
 #include "cli/credentials.h"
 #include "cli/environment.h"
+#include "cli/operands.h"
 #include "cli/setting.h"
-
-#define TRY_HELP "; try 'redislock --help'"
 
 /* What is known while loading and forgotten after. */
 struct load {
@@ -29,7 +28,8 @@ struct load {
     struct environment environment;
     enum config_source given_by[OPTION_COUNT]; /* the highest source of each option */
     const char *config_path;                   /* --config on the command line */
-    char *shell_line;                          /* -c */
+    struct operands operands;
+    const struct option_row *mode_row; /* the option that chose the mode; NULL: none */
     struct setting password_file;              /* the one that counts; row NULL: none */
     struct log_settings log;
 };
@@ -56,14 +56,51 @@ static void note(struct load *load, const struct setting *setting)
     } else if (id == OPTION_CONFIG) {
         load->config_path = setting->value;
     } else if (id == OPTION_COMMAND) {
-        load->shell_line = setting->erasable;
+        load->operands.shell_line = setting->erasable;
     } else if (id == OPTION_LOG_FORMAT) {
         note_log_format(load, setting->value);
-    } else if (id == OPTION_HELP) {
-        load->config->mode = MODE_HELP;
-    } else if (id == OPTION_VERSION) {
-        load->config->mode = MODE_VERSION;
     }
+}
+
+/* The options that say what to do; all but these belong to several ways of use. */
+static bool is_mode(enum option_id id, enum config_mode *mode)
+{
+    static const struct {
+        enum option_id id;
+        enum config_mode mode;
+    } modes[] = {
+        {OPTION_ATTACH, MODE_ATTACH},   {OPTION_ACQUIRE, MODE_ACQUIRE},
+        {OPTION_EXTEND, MODE_EXTEND},   {OPTION_RELEASE, MODE_RELEASE},
+        {OPTION_CHECK, MODE_CHECK},     {OPTION_STATUS, MODE_STATUS},
+        {OPTION_LIST, MODE_LIST},       {OPTION_UNLOCK, MODE_UNLOCK},
+        {OPTION_DOCTOR, MODE_DOCTOR},   {OPTION_HELP, MODE_HELP},
+        {OPTION_VERSION, MODE_VERSION},
+    };
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        if (modes[i].id == id) {
+            *mode = modes[i].mode;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* -h and -V act at once; of the others there can be only one. */
+static enum exit_status note_mode(struct load *load, const struct setting *setting)
+{
+    enum config_mode mode;
+
+    if (!is_mode(option_id(setting->row), &mode))
+        return STATUS_OK;
+    if (load->mode_row != NULL && load->mode_row != setting->row && mode != MODE_HELP &&
+        mode != MODE_VERSION) {
+        log_error("--%s and --%s exclude each other" OPERANDS_TRY_HELP, load->mode_row->name,
+                  setting->row->name);
+        return STATUS_USAGE;
+    }
+    load->mode_row = setting->row;
+    load->config->mode = mode;
+    return STATUS_OK;
 }
 
 /* Ends early at -h and -V: they act at once. Leaves the operands in `*operands`. */
@@ -73,101 +110,30 @@ static enum exit_status note_command_line(struct load *load, int argc, char **ar
     struct arguments arguments = arguments_begin(argc, argv);
     struct setting setting;
     enum setting_next next = NEXT_END;
+    enum exit_status status = STATUS_OK;
 
-    while (load->config->mode == MODE_RUN &&
-           (next = arguments_next(&arguments, &setting)) == NEXT_SETTING)
+    while (status == STATUS_OK && load->config->mode != MODE_HELP &&
+           load->config->mode != MODE_VERSION &&
+           (next = arguments_next(&arguments, &setting)) == NEXT_SETTING) {
         note(load, &setting);
+        status = note_mode(load, &setting);
+    }
     *operands = arguments.rest;
-    return next == NEXT_BAD ? STATUS_USAGE : STATUS_OK;
-}
-
-/* --- NAME and COMMAND ----------------------------------------------------------------------- */
-
-static enum exit_status usage(const char *what)
-{
-    log_error("%s" TRY_HELP, what);
-    return STATUS_USAGE;
-}
-
-static enum exit_status take_name(struct load *load, const char *name)
-{
-    size_t length = strlen(name);
-
-    if (length == 0)
-        return usage("NAME is empty");
-    if (length > CONFIG_NAME_MAX)
-        return usage("NAME is longer than 512 bytes");
-    load->config->name = name;
-    return STATUS_OK;
-}
-
-/* -c behind NAME, and nothing behind its LINE. `*rest` is left at the end. */
-static enum exit_status take_trailing_line(struct load *load, char ***rest)
-{
-    static const char attached[] = "--command=";
-    char **word = *rest;
-    bool is_attached = strncmp(word[0], attached, sizeof attached - 1) == 0;
-
-    if (!is_attached && strcmp(word[0], "-c") != 0 && strcmp(word[0], "--command") != 0)
-        return STATUS_OK;
-    load->shell_line = is_attached ? word[0] + sizeof attached - 1 : *++word;
-    if (load->shell_line == NULL)
-        return usage("--command needs a value (LINE)");
-    if (word[1] != NULL)
-        return usage("--command takes one LINE, and there is more behind it");
-    *rest = word + 1;
-    return STATUS_OK;
-}
-
-/* /bin/sh -c LINE. -- only where LINE could pass for an option: not every old shell takes it. */
-static enum exit_status make_shell_command(struct config *config, char *line)
-{
-    static const char *const words[] = {"/bin/sh", "-c", "--"};
-    char **command = calloc(5, sizeof *command);
-    char *storage = malloc(sizeof "/bin/sh" + sizeof "-c" + sizeof "--");
-    size_t count = line[0] == '-' || line[0] == '+' ? 3 : 2;
-
-    if (command == NULL || storage == NULL) {
-        free(command);
-        free(storage);
-        log_error("--command: out of memory");
-        return STATUS_OS;
-    }
-    for (size_t i = 0; i < count; i++) {
-        command[i] = storage;
-        storage = stpcpy(storage, words[i]) + 1;
-    }
-    command[count] = line;
-    config->shell_command = command;
-    config->command = command;
-    return STATUS_OK;
-}
-
-static enum exit_status take_operands(struct load *load, char **rest)
-{
-    bool line_before = load->shell_line != NULL;
-    enum exit_status status;
-
-    if (rest[0] == NULL)
-        return usage(line_before ? "NAME is missing" : "NAME and COMMAND are missing");
-    status = take_name(load, *rest++);
-    if (status == STATUS_OK && rest[0] != NULL && strcmp(rest[0], "--") == 0)
-        rest++;
-    else if (status == STATUS_OK && rest[0] != NULL && !line_before)
-        status = take_trailing_line(load, &rest);
-    if (status != STATUS_OK)
-        return status;
-
-    if (load->shell_line == NULL && rest[0] == NULL)
-        return usage("COMMAND is missing");
-    if (load->shell_line != NULL && rest[0] != NULL)
-        return usage("--command and a COMMAND exclude each other");
-    load->config->command = rest;
-    return load->shell_line == NULL ? STATUS_OK
-                                    : make_shell_command(load->config, load->shell_line);
+    return next == NEXT_BAD ? STATUS_USAGE : status;
 }
 
 /* --- Values, from the lowest source to the highest ------------------------------------------ */
+
+/* An option without the value that it may have: --watch has one in mind, --attach has not. */
+static enum exit_status store_implied(struct load *load, const struct setting *setting)
+{
+    struct setting implied = *setting;
+
+    if (option_id(setting->row) != OPTION_WATCH)
+        return STATUS_OK;
+    implied.value = "2s";
+    return setting_store(load->config, &implied);
+}
 
 static enum exit_status store(struct load *load, const struct setting *setting)
 {
@@ -178,6 +144,8 @@ static enum exit_status store(struct load *load, const struct setting *setting)
     load->given_by[id] = setting->source;
     if (id == OPTION_PASSWORD_FILE)
         load->password_file = *setting;
+    if (setting->value == NULL && (setting->row->flags & VALUE_OPTIONAL))
+        return store_implied(load, setting);
     return setting_store(load->config, setting);
 }
 
@@ -348,9 +316,9 @@ enum exit_status config_load(struct config *config, int argc, char **argv, char 
 
     enum exit_status status = note_command_line(&load, argc, argv, &operands);
 
-    if (status != STATUS_OK || config->mode != MODE_RUN)
+    if (status != STATUS_OK || config->mode == MODE_HELP || config->mode == MODE_VERSION)
         return status;
-    status = take_operands(&load, operands);
+    status = operands_take(&load.operands, config, operands);
     if (status == STATUS_OK)
         status = allocate_servers(config);
     if (status == STATUS_OK) {

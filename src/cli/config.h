@@ -17,7 +17,22 @@
 #include "base/status.h"
 #include "cli/url.h"
 
-enum config_mode { MODE_RUN, MODE_HELP, MODE_VERSION };
+enum config_mode {
+    MODE_RUN,
+    MODE_ATTACH,
+    MODE_ACQUIRE,
+    MODE_EXTEND,
+    MODE_RELEASE,
+    MODE_CHECK,
+    MODE_STATUS,
+    MODE_LIST,
+    MODE_UNLOCK,
+    MODE_DOCTOR,
+    MODE_HELP,
+    MODE_VERSION
+};
+
+enum config_print { PRINT_NOTHING, PRINT_FENCE };
 
 enum config_on_lost { ON_LOST_KILL, ON_LOST_WARN };
 enum config_on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_RUN };
@@ -40,8 +55,17 @@ enum config_source {
 
 struct config {
     enum config_mode mode;
-    const char *name;     /* NAME; 1..CONFIG_NAME_MAX bytes */
+    const char *name; /* NAME, 1..CONFIG_NAME_MAX bytes; NULL where the mode goes without */
     char *const *command; /* COMMAND and its arguments, NULL-terminated; for -c: /bin/sh -c LINE */
+
+    char *const *names;  /* --status: one or more, NULL-terminated */
+    const char *pattern; /* --list; NULL: all */
+    const char *token;   /* --extend, --release, --check; NULL: not given */
+    int attach_pid;      /* --attach=PID; 0: the caller */
+    enum config_print print;
+    bool json;
+    bool force;
+    int64_t watch_ms; /* --list --watch; 0: once */
 
     struct url *servers; /* server_count of them, owned */
     size_t server_count; /* 1 */

@@ -16,12 +16,16 @@
 
 static const char *const group_titles[GROUP_COUNT] = {
     [GROUP_SERVER] = "The server", [GROUP_LOCK] = "The lock",       [GROUP_COMMAND] = "The command",
-    [GROUP_MESSAGES] = "Messages", [GROUP_OTHER] = "Other options",
+    [GROUP_MESSAGES] = "Messages", [GROUP_SCRIPTS] = "For scripts",
+    [GROUP_OPERATORS] = "For operators", [GROUP_OTHER] = "Other options",
 };
 
 static const char introduction[] =
     "Usage: redislock [OPTION]... NAME [--] COMMAND [ARG]...\n"
     "       redislock [OPTION]... NAME -c 'SHELL LINE'\n"
+    "       redislock --attach[=PID] NAME\n"
+    "       redislock --acquire|--extend|--release|--check NAME [TOKEN]\n"
+    "       redislock --status NAME... | --list [GLOB] | --unlock NAME | --doctor\n"
     "\n"
     "Run COMMAND while holding the lock NAME in Redis, so that of many hosts that\n"
     "fire the same job one does the work.\n"
@@ -44,9 +48,10 @@ static const char closing[] =
     "  126  COMMAND cannot be executed\n"
     "  127  COMMAND was not found\n"
     "\n"
-    "Every option but -c, -h and -V can be set as REDISLOCK_<OPTION>, such as\n"
-    "REDISLOCK_CONNECT_TIMEOUT=5s, in the environment or, --config excepted, as a\n"
-    "line in " REDISLOCK_CONFIG_FILE ". Flags take 1, 0, yes or no there.\n"
+    "The options for the server, the lock, the command (but for -c) and messages can\n"
+    "be set as REDISLOCK_<OPTION>, such as REDISLOCK_CONNECT_TIMEOUT=5s, in the\n"
+    "environment or as a line in " REDISLOCK_CONFIG_FILE "; so can --config in the\n"
+    "environment. Flags take 1, 0, yes or no there.\n"
     "REDIS_URL and REDISCLI_AUTH are read where nothing else says it.\n"
     "\n"
     "Examples:\n"
@@ -105,7 +110,9 @@ static void add_option(struct text *out, const struct option_row *row)
         text_addf(out, "  -%c, --%s", row->letter, row->name);
     else
         text_addf(out, "      --%s", row->name);
-    if (option_takes_value(row))
+    if (row->flags & VALUE_OPTIONAL)
+        text_addf(out, "[=%s]", row->metavar);
+    else if (option_takes_value(row))
         text_addf(out, " %s", row->metavar);
 
     size_t width = out->length - start;

@@ -102,6 +102,49 @@ const struct option_row option_rows[OPTION_COUNT] = {
         "status-fd", 0, "N", "", KIND_DESCRIPTOR, GROUP_MESSAGES, 0, AT(status_fd), 0, 0,
         "write events, one JSON object a line, to the open descriptor N"},
 
+    [OPTION_ATTACH] = {
+        "attach", 0, "PID", "", KIND_NUMBER, GROUP_SCRIPTS, COMMAND_LINE_ONLY | VALUE_OPTIONAL,
+        AT(attach_pid), 1, 4194304,
+        "lock NAME for the life of the calling script, or of process PID"},
+    [OPTION_PRINT] = {
+        "print", 0, "nothing|fence", "nothing", KIND_CHOICE, GROUP_SCRIPTS, COMMAND_LINE_ONLY,
+        AT(print), 0, 0,
+        "with --attach: what to write to stdout"},
+    [OPTION_ACQUIRE] = {
+        "acquire", 0, "", "", KIND_WORD, GROUP_SCRIPTS, COMMAND_LINE_ONLY, 0, 0, 0,
+        "lock NAME and print a token; nothing extends it"},
+    [OPTION_EXTEND] = {
+        "extend", 0, "", "", KIND_WORD, GROUP_SCRIPTS, COMMAND_LINE_ONLY, 0, 0, 0,
+        "push the expiry of NAME on, under TOKEN or REDISLOCK_TOKEN"},
+    [OPTION_RELEASE] = {
+        "release", 0, "", "", KIND_WORD, GROUP_SCRIPTS, COMMAND_LINE_ONLY, 0, 0, 0,
+        "release NAME, under TOKEN or REDISLOCK_TOKEN"},
+    [OPTION_CHECK] = {
+        "check", 0, "", "", KIND_WORD, GROUP_SCRIPTS, COMMAND_LINE_ONLY, 0, 0, 0,
+        "exit with 0 if NAME is still held under TOKEN; in a command: by this run"},
+    [OPTION_STATUS] = {
+        "status", 0, "", "", KIND_WORD, GROUP_OPERATORS, COMMAND_LINE_ONLY, 0, 0, 0,
+        "show who holds each NAME, who waits, and the last run"},
+    [OPTION_LIST] = {
+        "list", 0, "", "", KIND_WORD, GROUP_OPERATORS, COMMAND_LINE_ONLY, 0, 0, 0,
+        "show all locks, or those whose name matches GLOB"},
+    [OPTION_WATCH] = {
+        "watch", 0, "DUR", "", KIND_DURATION, GROUP_OPERATORS, COMMAND_LINE_ONLY | VALUE_OPTIONAL,
+        AT(watch_ms), 1, 0,
+        "with --list: show it again every DUR, or every 2s"},
+    [OPTION_JSON] = {
+        "json", 0, "", "", KIND_FLAG, GROUP_OPERATORS, COMMAND_LINE_ONLY, AT(json), 0, 0,
+        "with --status and --list: as JSON"},
+    [OPTION_UNLOCK] = {
+        "unlock", 0, "", "", KIND_WORD, GROUP_OPERATORS, COMMAND_LINE_ONLY, 0, 0, 0,
+        "take NAME away from its holder, whose command is stopped"},
+    [OPTION_FORCE] = {
+        "force", 0, "", "", KIND_FLAG, GROUP_OPERATORS, COMMAND_LINE_ONLY, AT(force), 0, 0,
+        "with --unlock: do not ask"},
+    [OPTION_DOCTOR] = {
+        "doctor", 0, "", "", KIND_WORD, GROUP_OPERATORS, COMMAND_LINE_ONLY, 0, 0, 0,
+        "check the server, and what this user may do there"},
+
     [OPTION_CONFIG] = {
         "config", 0, "FILE", "", KIND_WORD, GROUP_OTHER, NOT_FROM_FILE, 0, 0, 0,
         "read FILE in place of " REDISLOCK_CONFIG_FILE},

@@ -43,6 +43,19 @@ enum option_id {
     OPTION_VERBOSE,
     OPTION_LOG_FORMAT,
     OPTION_STATUS_FD,
+    OPTION_ATTACH,
+    OPTION_PRINT,
+    OPTION_ACQUIRE,
+    OPTION_EXTEND,
+    OPTION_RELEASE,
+    OPTION_CHECK,
+    OPTION_STATUS,
+    OPTION_LIST,
+    OPTION_WATCH,
+    OPTION_JSON,
+    OPTION_UNLOCK,
+    OPTION_FORCE,
+    OPTION_DOCTOR,
     OPTION_CONFIG,
     OPTION_HELP,
     OPTION_VERSION,
@@ -51,14 +64,14 @@ enum option_id {
 
 /* What the value is; values.c turns it into the field at `offset` of struct config. */
 enum option_kind {
-    KIND_WORD,          /* config.c acts on it: -h, -V, -c, --config; no field */
+    KIND_WORD,          /* config.c acts on it: modes, -h, -V, -c, --config; no field */
     KIND_FLAG,          /* bool: true when given */
     KIND_FLAG_OFF,      /* bool: false when given */
     KIND_NO_WAIT,       /* a flag that sets the int64_t of another option to 0 */
     KIND_NO_FLAG,       /* a flag that sets the bool of another option to false */
     KIND_DURATION,      /* int64_t in ms, at least `least` */
     KIND_WAIT,          /* the same, or `inf` */
-    KIND_NUMBER,        /* int, `least` to `most` */
+    KIND_NUMBER,        /* int, `least` to `most`; without its optional value: as it is */
     KIND_CHOICE,        /* an enum: the position of the word in `metavar` */
     KIND_SIGNAL,        /* int: a signal's number */
     KIND_DESCRIPTOR,    /* int: an open descriptor that can be written */
@@ -73,6 +86,8 @@ enum option_group {
     GROUP_LOCK,
     GROUP_COMMAND,
     GROUP_MESSAGES,
+    GROUP_SCRIPTS,
+    GROUP_OPERATORS,
     GROUP_OTHER,
     GROUP_COUNT
 };
@@ -82,6 +97,7 @@ enum option_group {
 #define NOT_FROM_FILE        2U
 #define COMMAND_LINE_ONLY    (NOT_FROM_ENVIRONMENT | NOT_FROM_FILE)
 #define ONLY_IN_FULL         4U /* no abbreviation */
+#define VALUE_OPTIONAL       8U /* --name or --name=VALUE */
 
 /*
  * Arrays instead of pointers: a row needs no relocation, so a start that prints no help does not

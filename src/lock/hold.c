@@ -65,10 +65,50 @@ enum lock_result lock_restore(struct lock *lock)
     return result;
 }
 
-static int64_t hold_left(const struct lock *lock, const struct lock_run_record *record)
+bool lock_adopt(struct lock *lock, const char *value)
 {
-    int64_t left = lock->settings.min_hold_ms - (clock_boot_ms() - lock->acquired_ms);
-    return record != NULL && left > 0 ? left : 0;
+    struct holder holder;
+    holder_parse(value, strlen(value), &holder);
+    if (holder.kind != HOLDER_HELD && holder.kind != HOLDER_SHARED && holder.kind != HOLDER_SLOT)
+        return false;
+    lock->settings.mode = holder.kind == HOLDER_HELD     ? LOCK_MODE_EXCLUSIVE
+                          : holder.kind == HOLDER_SHARED ? LOCK_MODE_SHARED
+                                                         : LOCK_MODE_SLOTS;
+    lock->mode = TEXT_OVER(lock->mode_storage);
+    text_add(&lock->mode, holder.kind == HOLDER_HELD ? "x" : "s"); /* a place, whatever N is */
+    lock->value = TEXT_OVER(lock->value_storage);
+    text_add(&lock->value, value);
+    lock->fence = holder.fence;
+    lock->slot = holder.slot;
+    lock->confirmed_ms = clock_boot_ms();
+    lock->acquired_ms = lock->confirmed_ms;
+    return true;
+}
+
+const char *lock_value(const struct lock *lock)
+{
+    return lock->value.at;
+}
+
+enum lock_result lock_check(struct lock *lock, int64_t fence, const struct deadline *deadline)
+{
+    const struct text keys[2] = {lock->keys.all[KEYS_LOCK], lock->keys.all[KEYS_HOLDERS]};
+    struct script_arguments arguments = {.count = 0};
+    arguments_add(&arguments, &lock->value);
+    arguments_add_number(&arguments, fence);
+    arguments_add_number(&arguments, clock_wall_ms());
+    /* the probe: a stale replica's word is worth nothing here either */
+    const struct script_call call = {&SCRIPT_CHECK, 2, arguments.count, keys, arguments.at,
+                                     &lock->keys.all[KEYS_PROBE]};
+    struct pause pause = PAUSE_START;
+    enum lock_result result;
+    do {
+        const struct reply *reply = NULL;
+        struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
+        enum server_error error = script_run(lock->client, &call, &reply, &attempt);
+        result = inside_verdict(lock, error, reply);
+    } while (result == LOCK_UNAVAILABLE && pause_wait(&pause, deadline) == DEADLINE_READY);
+    return result;
 }
 
 static enum lock_result release_once(struct lock *lock, const struct lock_run_record *record,
@@ -78,9 +118,9 @@ static enum lock_result release_once(struct lock *lock, const struct lock_run_re
     char host[HOLDER_FIELD_MAX + 1] = "";
     struct text residue = TEXT_OVER(residue_storage);
     struct script_arguments arguments = {.count = 0};
-    int64_t left = hold_left(lock, record);
+    int64_t hold = record != NULL ? lock->settings.min_hold_ms : 0;
 
-    if (left > 0) {
+    if (hold > 0) {
         struct holder holder;
         holder_parse(lock->value.at, lock->value.length, &holder);
         holder_add_residue(&residue, &holder);
@@ -89,7 +129,7 @@ static enum lock_result release_once(struct lock *lock, const struct lock_run_re
         holder_this_host(host);
     arguments_add(&arguments, &lock->value);
     arguments_add(&arguments, &lock->mode);
-    arguments_add_number(&arguments, left);
+    arguments_add_number(&arguments, hold);
     arguments_add(&arguments, &residue);
     arguments_add_number(&arguments, clock_wall_ms());
     arguments_add_word(&arguments, host);

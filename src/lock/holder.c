@@ -206,7 +206,7 @@ void holder_add_head(struct text *text, const char *token)
     text_add_char(text, ':');
 }
 
-void holder_add_tail(struct text *text, int64_t ttl_ms, const char *command)
+void holder_add_tail(struct text *text, int64_t ttl_ms, pid_t pid, const char *command)
 {
     char host[HOLDER_FIELD_MAX + 1];
     char boot[BOOT_DIGITS + 1];
@@ -218,7 +218,7 @@ void holder_add_tail(struct text *text, int64_t ttl_ms, const char *command)
     text_add_char(text, ':');
     add_field(text, boot);
     text_add_char(text, ':');
-    text_add_int(text, getpid());
+    text_add_int(text, pid);
     text_add_char(text, ':');
     add_user(text);
     text_add_char(text, ':');

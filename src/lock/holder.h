@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/text.h"
 #include "base/token.h"
@@ -52,8 +53,8 @@ void holder_parse(const char *value, size_t length, struct holder *holder);
 /* Adds "redislock1:TOKEN:". */
 void holder_add_head(struct text *text, const char *token);
 
-/* Adds "TTL:HOST:BOOT:PID:USER:COMMAND" for this process. */
-void holder_add_tail(struct text *text, int64_t ttl_ms, const char *command);
+/* Adds "TTL:HOST:BOOT:PID:USER:COMMAND" for a process of this host and user. */
+void holder_add_tail(struct text *text, int64_t ttl_ms, pid_t pid, const char *command);
 
 /* The name of this host as the value shows it. */
 void holder_this_host(char host[HOLDER_FIELD_MAX + 1]);

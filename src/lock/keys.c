@@ -22,6 +22,40 @@ static void add_encoded(struct text *key, const char *name)
     }
 }
 
+size_t keys_encoded_length(const char *name)
+{
+    size_t length = 0;
+    for (; *name != '\0'; name++)
+        length += needs_encoding((unsigned char)*name) ? 3 : 1;
+    return length;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool keys_decode(const char *encoded, size_t length, struct text *name)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)encoded[i];
+        if (byte == '%') {
+            if (length - i < 3 || hex_digit(encoded[i + 1]) < 0 || hex_digit(encoded[i + 2]) < 0)
+                return false;
+            byte = (unsigned char)(hex_digit(encoded[i + 1]) * 16 + hex_digit(encoded[i + 2]));
+            i += 2;
+            if (byte == '\0' || !needs_encoding(byte))
+                return false;
+        } else if (needs_encoding(byte)) {
+            return false;
+        }
+        text_add_char(name, (char)byte);
+    }
+    return name->length > 0 && !name->cut;
+}
+
 static struct text begin(struct keys *keys)
 {
     return text_over(keys->storage + keys->used, sizeof(keys->storage) - keys->used);

@@ -37,4 +37,13 @@ struct keys {
 /* Makes all names. `prefix` has no braces and at most KEYS_PREFIX_MAX bytes; NAME 1..KEYS_NAME_MAX. */
 void keys_make(struct keys *keys, const char *prefix, const char *name, const char *token);
 
+/*
+ * Adds the NAME that enc(NAME) stands for. false: no lock is named so, or it does not fit; `name` is
+ * then undefined.
+ */
+bool keys_decode(const char *encoded, size_t length, struct text *name);
+
+/* The length of enc(NAME). */
+size_t keys_encoded_length(const char *name);
+
 #endif

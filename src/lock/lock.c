@@ -68,7 +68,7 @@ struct lock *lock_open(const struct lock_settings *settings)
     lock->tail = TEXT_OVER(lock->tail_storage);
     lock->value = TEXT_OVER(lock->value_storage);
     holder_add_head(&lock->head, lock->token);
-    holder_add_tail(&lock->tail, settings->lease.ttl_ms, settings->command);
+    holder_add_tail(&lock->tail, settings->lease.ttl_ms, settings->pid, settings->command);
     return lock;
 }
 

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/deadline.h"
 #include "base/token.h"
@@ -26,6 +27,7 @@ struct lock_settings {
     const char *name;     /* outlives the lock, as the other strings do */
     const char *prefix;
     const char *command;  /* shown to others as what runs */
+    pid_t pid;            /* and as whose */
     struct lease lease;
     int64_t min_hold_ms;  /* 0: none */
     enum lock_mode mode;
@@ -117,6 +119,21 @@ enum lock_result lock_release(struct lock *lock, const struct lock_run_record *r
 
 /* Makes an attempt of unknown outcome harmless; best effort, a second at most. */
 void lock_cancel(struct lock *lock);
+
+/*
+ * Takes over a token that --acquire has printed: the whole value of a holder. From then on extend and
+ * release work under it. false: no such value.
+ */
+bool lock_adopt(struct lock *lock, const char *value);
+
+/*
+ * One question: does the adopted value still hold the lock, or, without one, any holder with
+ * `fence`? OK, GONE, TAKEN, or why it could not be asked.
+ */
+enum lock_result lock_check(struct lock *lock, int64_t fence, const struct deadline *deadline);
+
+/* The whole value under which the lock is held: what a plain compare-and-delete compares. */
+const char *lock_value(const struct lock *lock);
 
 /* After LOCK_OK of lock_acquire: */
 int64_t lock_fence(const struct lock *lock);

@@ -2,15 +2,16 @@
 -- run; and hands what is free to the first of the line. Another holder's value is never touched.
 --
 -- KEYS  1..5 as in lib/line.lua
--- ARGV  1 our value   2 mode: x, s or N   3 ms left of the minimum hold, 0 without
---       4 the residue's value   5 ms since the epoch by the client's clock
+-- ARGV  1 our value   2 mode: x, s or N   3 the minimum hold in ms since the start that the value
+--       tells, 0 without   4 the residue's value   5 ms since the epoch by the client's clock
 --       6 host  7 start, ms since the epoch  8 duration in ms  9 exit status   ("" for 6: no record)
 --       10 "again": an earlier try may have done it already, and recorded the run
 -- Reply {"OK"} | {"GONE"} | {"TAKEN", value}
 -- include line
-local left = tonumber(ARGV[3])
 local micros = server_time()
 local now = micros and math.floor(micros / 1000) or tonumber(ARGV[5])
+local started = tonumber(string.match(ARGV[1], '^[^:]*:[^:]*:[^:]*:[^:]*:(%d+):')) or now
+local left = math.min(started + tonumber(ARGV[3]) - now, tonumber(ARGV[3]))
 local verdict = {'OK'}
 
 if ARGV[2] == 'x' then
@@ -19,7 +20,7 @@ if ARGV[2] == 'x' then
     verdict = value and {'TAKEN', value} or {'GONE'}
   elseif left > 0 then
     -- PEXPIRE first: it passes where memory is full, and then only the old value stands there longer.
-    redis.call('PEXPIRE', lock, ARGV[3])
+    redis.call('PEXPIRE', lock, digits(left))
     redis.pcall('SET', lock, ARGV[4], 'XX', 'KEEPTTL')
   else
     redis.call('DEL', lock)
@@ -49,7 +50,7 @@ if redis.call('EXISTS', queue) == 1 then
   -- pcall: a full memory may refuse the grant; the waiters then look by their own clocks.
   local _, first = pcall(serve, nil, now)
   if left > 0 and type(first) == 'string' and string.find(first, ':', 1, true) then
-    call_waiter(first, 'watch ' .. ARGV[3])
+    call_waiter(first, 'watch ' .. digits(left))
   end
 end
 return verdict

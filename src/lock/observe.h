@@ -1,0 +1,87 @@
+/*
+ * Looking at locks, and taking one away from its holder: what operators do. An observer holds no
+ * lock of its own and uses one connection for all it looks at.
+ */
+#ifndef REDISLOCK_LOCK_OBSERVE_H
+#define REDISLOCK_LOCK_OBSERVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/deadline.h"
+#include "lock/holder.h"
+#include "lock/lock.h"
+
+#define OBSERVE_HOLDERS_MAX 64
+#define OBSERVE_WAITERS_MAX 100
+
+struct observed_holder {
+    struct holder holder;
+    int64_t left_ms; /* until its expiry; -1: it has none */
+    int64_t age_ms;  /* since its start, by the server's clock; -1: unknown */
+    size_t value_length;
+    char value[HOLDER_VALUE_MAX + 1]; /* cut at HOLDER_VALUE_MAX; then `value_length` says more */
+};
+
+struct observed_waiter {
+    enum lock_mode mode;
+    struct holder who; /* host, pid, user, command, ttl */
+};
+
+/* What is known of a lock at one moment. All times are the server's. */
+struct observed {
+    int64_t now_ms; /* since the epoch */
+    size_t holder_count;
+    struct observed_holder holders[OBSERVE_HOLDERS_MAX];
+    int64_t waiting; /* all of them; the first are listed */
+    size_t waiter_count;
+    struct observed_waiter waiters[OBSERVE_WAITERS_MAX];
+    int64_t fence; /* the last one given; 0: none is known */
+    int64_t slots; /* of a lock in use; 1: without slots */
+    int64_t runs;
+    int64_t skips;  /* refused because it was held, or waited in vain */
+    int64_t losses; /* runs whose lock was no longer theirs at the end */
+    bool has_run;   /* the rest is of the last run that ended */
+    int64_t run_start_ms;
+    int64_t run_duration_ms;
+    int64_t run_status; /* -1: not told, as after --release */
+    char run_host[HOLDER_FIELD_MAX + 1];
+};
+
+struct observer;
+
+/* NULL: no memory. `prefix` and the settings' strings outlive the observer. */
+struct observer *observer_open(const struct client_settings *server, const char *prefix);
+void observer_close(struct observer *observer);
+
+/*
+ * Fills `*observed` with all about the lock NAME; tries until the deadline. OK, or as lock_acquire
+ * but for HELD. After anything else `*observed` is undefined.
+ */
+enum lock_result observer_look(struct observer *observer, const char *name,
+                               struct observed *observed, const struct deadline *deadline);
+
+/*
+ * Removes exactly the holders that were observed, as far as they still stand there, lets the first
+ * in line have it, and raises the fence. `*removed`: how many it was.
+ */
+enum lock_result observer_unlock(struct observer *observer, const char *name,
+                                 const struct observed *observed, int64_t *removed,
+                                 const struct deadline *deadline);
+
+/*
+ * One step through the names under the prefix that hold a lock or are remembered. `*cursor` begins
+ * at 0 and is 0 again after the last step. `found` is called for each name, which may come more
+ * than once. SCAN in small steps: other clients are never kept waiting.
+ */
+enum lock_result observer_scan(struct observer *observer, uint64_t *cursor,
+                               void (*found)(void *context, const char *name), void *context,
+                               const struct deadline *deadline);
+
+/* Why the last call failed. Never NULL. */
+const char *observer_why(const struct observer *observer);
+
+/* The client, for the questions that only --doctor asks. */
+struct client *observer_client(struct observer *observer);
+
+#endif

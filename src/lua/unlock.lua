@@ -1,0 +1,25 @@
+-- UNLOCK: an operator removes exactly the holders that were shown, never a newer one. The fence is
+-- raised, so that a removed holder cannot put its key back and stops at its next extension.
+--
+-- KEYS  1..5 as in lib/line.lua
+-- ARGV  1 ms since the epoch by the client's clock   2... the values to remove
+-- Reply {"OK", how many were removed}
+-- include line
+local micros = server_time()
+local now = micros and math.floor(micros / 1000) or tonumber(ARGV[1])
+local removed = 0
+local last = tonumber(redis.call('HGET', state, 'fence') or '0') or 0
+redis.call('HSET', state, 'fence', digits(math.max(last + 1, now)))
+redis.call('PEXPIRE', state, KEEP)
+for i = 2, #ARGV do
+  if redis.call('GET', lock) == ARGV[i] then
+    removed = removed + redis.call('DEL', lock)
+  else
+    removed = removed + redis.call('ZREM', holders, ARGV[i])
+  end
+end
+if redis.call('EXISTS', queue) == 1 then
+  redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
+  pcall(serve, nil, now)
+end
+return {'OK', removed}
