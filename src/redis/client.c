@@ -382,6 +382,8 @@ void client_subscribed(struct client *client)
 enum client_heard client_listen(struct client *client, const struct reply **message,
                                 const struct deadline *deadline)
 {
+    if (client->reader == NULL)
+        return CLIENT_HEARD_BROKEN;
     reply_reader_reset(client->reader);
     for (;;) {
         const struct reply *reply;
