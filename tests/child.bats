@@ -165,7 +165,8 @@ token_of() {
 }
 
 @test "row 81: a daemon that the command leaves behind holds neither lock nor connection" {
-    run lock k -- "$WITNESS" --daemonize --out "$REPORT"
+    spawn job lock k -- "$WITNESS" --daemonize --out "$REPORT"
+    reap job
     assert_status 0
     wait_for_line "$REPORT" '^tick'
     assert_no_keys_left

@@ -430,7 +430,8 @@ guard_is_bare() {
 # --- the end ------------------------------------------------------------------------------------
 
 @test "processes in the background are left alone at a normal end; -v counts them" {
-    run --separate-stderr lock -v k -- "$WITNESS" --out "$LOG" --fork 1 --daemonize --exit 4
+    spawn job lock -v k -- "$WITNESS" --out "$LOG" --fork 1 --daemonize --exit 4
+    reap job
     assert_status 4
     assert_line_stderr 'left 2 process'
     assert_no_keys_left
@@ -521,8 +522,9 @@ no_child_but() {
 }
 
 @test "--max-runtime: every descendant is dead before the lock is free" {
-    run --separate-stderr lock --max-runtime 300ms -k 100ms k -- \
+    spawn job lock --max-runtime 300ms -k 100ms k -- \
         "$WITNESS" --out "$LOG" --fork 2 --daemonize --ignore TERM --sleep inf
+    reap job
     assert_status 124
     local pids
     mapfile -t pids < <(ticker_pids "$LOG")

@@ -64,6 +64,17 @@ static void add_word(struct arguments *arguments, const char *word)
     add_argument(arguments, &text);
 }
 
+/* Makes a token, and what is named after it. */
+static bool take_token(struct lock *lock)
+{
+    if (!token_make(lock->token))
+        return false;
+    keys_make(&lock->keys, lock->settings.prefix, lock->settings.name, lock->token);
+    lock->head = TEXT_OVER(lock->head_storage);
+    holder_add_head(&lock->head, lock->token);
+    return true;
+}
+
 struct lock *lock_open(const struct lock_settings *settings)
 {
     struct lock *lock = calloc(1, sizeof(*lock));
@@ -71,15 +82,12 @@ struct lock *lock_open(const struct lock_settings *settings)
         return NULL;
     lock->settings = *settings;
     lock->client = client_open(&settings->server);
-    if (lock->client == NULL || !token_make(lock->token)) {
+    if (lock->client == NULL || !take_token(lock)) {
         lock_close(lock);
         return NULL;
     }
-    keys_make(&lock->keys, settings->prefix, settings->name, lock->token);
-    lock->head = TEXT_OVER(lock->head_storage);
     lock->tail = TEXT_OVER(lock->tail_storage);
     lock->value = TEXT_OVER(lock->value_storage);
-    holder_add_head(&lock->head, lock->token);
     holder_add_tail(&lock->tail, settings->lease.ttl_ms, settings->command);
     return lock;
 }
@@ -243,6 +251,7 @@ void lock_cancel(struct lock *lock)
     /* whatever the answer: where it did not arrive, the lock's own expiry ends it */
     (void)run(lock, &SCRIPT_CANCEL, keys, 2, &arguments, NULL, &reply, &deadline);
     lock->loose_ends = false;
+    (void)take_token(lock); /* the old one is dead: a run that waits on needs another */
 }
 
 /* The common part of extend, restore and release: OK, GONE or TAKEN. */
