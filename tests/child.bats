@@ -16,6 +16,7 @@ setup_file() {
 
 setup() {
     common_setup
+    rcli flushall >/dev/null
     REPORT=$ROOM/report
 }
 

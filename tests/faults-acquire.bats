@@ -178,18 +178,13 @@ CUT_STEP=${CUT_STEP:-13}
     local before
     before=$(calls evalsha)
     proxy_do pass # now the old one arrives
-    wait_until 5000 scripts_since "$before"
+    wait_until 5000 called_since evalsha "$before"
     assert_free job
     [[ ! -e $ROOM/ran ]]
 }
 
 tombstone_stands() {
     [[ $(rcli keys '*:cancelled:*') == *cancelled* ]]
-}
-
-# scripts_since NUMBER: succeeds when EVALSHA has been called more often than that.
-scripts_since() {
-    (($(calls evalsha) > $1))
 }
 
 @test "row 13: many short runs over a slow and uneven network leave no key behind" {

@@ -73,6 +73,11 @@ hold_through() {
     fi
 }
 
+# called_since COMMAND NUMBER: succeeds once the server has run COMMAND more often than that.
+called_since() {
+    (($(calls "$1") > $2))
+}
+
 # assert_free NAME: nobody has the lock NAME, and no key at all is without an expiry. Tombstones of
 # attempts whose outcome was unknown may stand for their two minutes.
 assert_free() {
