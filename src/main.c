@@ -11,9 +11,9 @@ static int perform(const struct config *config)
 {
     switch (config->mode) {
     case MODE_HELP:
-        return config_print_help();
+        return (int)config_print_help();
     case MODE_VERSION:
-        return config_print_version();
+        return (int)config_print_version();
     case MODE_RUN:
     default:
         return command_run(config);
@@ -23,7 +23,7 @@ static int perform(const struct config *config)
 int main(int argc, char **argv, char **environment)
 {
     struct config config;
-    int status = config_load(&config, argc, argv, environment);
+    int status = (int)config_load(&config, argc, argv, environment);
     if (status == STATUS_OK) {
         status = perform(&config);
         config_release(&config);

@@ -245,9 +245,10 @@ static int finished(struct run *run, const struct supervisor_plan *plan,
     event_send(&event);
 
     if (run->config->verbose) {
-        int left = supervisor_left_running(plan);
-        if (left > 0)
-            log_info("the command has left %d process(es) running", left);
+        char storage[512];
+        struct text names = TEXT_OVER(storage);
+        if (supervisor_left_running(plan, &names) > 0)
+            log_info("the command has left running: %s", names.at);
     }
     bool lost = outcome->reason == SUPERVISOR_LOST || outcome->reason == SUPERVISOR_EXPIRED;
     release(run, &record, lost || keep_loss(&run->keep) != NULL);
