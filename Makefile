@@ -210,8 +210,9 @@ run-bench: $(program) $(bench_tools)
 
 # --- Lint --------------------------------------------------------------------------------------
 
-shell_scripts = .ci/run $(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/*) \
-	tests/bench/run $(wildcard tests/*.bats tests/bench/*.bash tests/*.bash tests/lib/*.bash completions/*.bash)
+shell_scripts = .ci/run tests/bench/run $(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/*) \
+	$(wildcard completions/*.bash)
+suites = $(wildcard tests/*.bats tests/*.bash tests/lib/*.bash tests/bench/*.bash)
 c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch]))
 
 .PHONY: lint
@@ -248,6 +249,8 @@ lint-c: build-gcc/lua/scripts.h
 
 lint-sh:
 	shellcheck --severity=info $(shell_scripts)
+	@# Each test is a process of its own, and variables come and go through `load`.
+	shellcheck --severity=info --exclude=SC2030,SC2031,SC2034,SC2153,SC2154 $(suites)
 
 lint-lua: build-gcc/lua/scripts.h
 	luac -p build-gcc/lua/*.lua

@@ -16,6 +16,7 @@ setup_file() {
 
 setup() {
     common_setup
+    rcli flushall >/dev/null
     REPORT=$ROOM/report
 }
 
@@ -165,7 +166,8 @@ token_of() {
 }
 
 @test "row 81: a daemon that the command leaves behind holds neither lock nor connection" {
-    run lock k -- "$WITNESS" --daemonize --out "$REPORT"
+    spawn job lock k -- "$WITNESS" --daemonize --out "$REPORT"
+    reap job
     assert_status 0
     wait_for_line "$REPORT" '^tick'
     assert_no_keys_left

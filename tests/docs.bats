@@ -87,7 +87,8 @@ offers_fish() {
         while read -l line
             echo "= $line"
             complete -C "$line" | string replace -r "\t.*" ""
-        end' "$ROOT/completions/redislock.fish"
+        end
+        true' "$ROOT/completions/redislock.fish"
 }
 
 # Completion runs in a line editor on a pseudo-terminal; every compadd is written down.
@@ -131,49 +132,62 @@ ZSH
     cat "$dir/offers"
 }
 
-# What shell $1 offers behind the line $2.
-offers() {
-    printf '%s\n' "$2" | "offers_$1" | sed 1d | sort -u
+# Has shell $1 complete the lines on stdin, all in one go: starting a shell is what takes time.
+ask() {
+    "offers_$1" >"$BATS_TEST_TMPDIR/answers"
 }
 
-# The same lines as words_of_help, found out from shell $1: its options, and for each whether a
-# command may stand behind it and one more word (a flag and NAME) or not (it took the word).
+# What was offered behind the line $1.
+offers() {
+    awk -v line="= $1" '/^= / { inside = $0 == line; found += inside; next }
+        inside && NF { print } END { exit !found }' "$BATS_TEST_TMPDIR/answers" | sort -u
+}
+
+# The same lines as words_of_help, found out from a shell: the options it offers (a list in
+# $BATS_TEST_TMPDIR/options), and for each whether a command may stand behind it and one more word
+# (so it is a flag, and the word is NAME) or not (it took the word).
 words_of_completion() {
-    local option
-    { offers "$1" 'redislock -' && offers "$1" 'redislock --'; } | grep -E '^--?[A-Za-z]' |
-        sed -E 's/=$//' | sort -u >"$BATS_TEST_TMPDIR/options"
+    local option what
     while read -r option; do
-        echo "redislock $option x ${PROBE%be}"
-    done <"$BATS_TEST_TMPDIR/options" | "offers_$1" | awk -v probe="$PROBE" '
-        function flush() {
-            if (option ~ /^(-h|--help|-V|--version)$/) what = "ends"
-            if (option != "") print option, what
-        }
-        /^= / { flush(); option = $3; what = "argument"; next }
-        $0 == probe { what = "flag" }
-        END { flush() }' | sort
+        what=argument
+        ! offers "redislock $option x ${PROBE%be}" | grep -qx "$PROBE" || what=flag
+        case $option in -h | --help | -V | --version) what=ends ;; esac
+        echo "$option $what"
+    done <"$BATS_TEST_TMPDIR/options" | sort
 }
 
 check_completion() {
     need "$1"
-    diff -u <(words_of_help) <(words_of_completion "$1")
+    local option long values probe=${PROBE%be} files=$BATS_FILE_TMPDIR
 
-    local long values
+    printf '%s\n' 'redislock -' 'redislock --' | ask "$1"
+    { offers 'redislock -' && offers 'redislock --'; } | sed 's/=$//' | grep -E '^--?[A-Za-z]' |
+        sort -u >"$BATS_TEST_TMPDIR/options"
+    {
+        while read -r option; do echo "redislock $option x $probe"; done <"$BATS_TEST_TMPDIR/options"
+        while IFS='|' read -r long values; do echo "redislock --$long "; done < <(choices_of_help)
+        printf '%s\n' 'redislock --signal ' "redislock $probe" \
+            "redislock --config $files/probe.c" "redislock --password-file $files/probe.p" \
+            "redislock -t 10s job $probe" "redislock -qt 10s job -- $probe" \
+            "redislock -- job $probe" "redislock job $PROBE $files/probe.c" \
+            "redislock -c true job $probe" "redislock job -c $probe"
+    } | ask "$1"
+
+    diff -u <(words_of_help) <(words_of_completion)
     while IFS='|' read -r long values; do
-        diff -u <(tr '|' '\n' <<<"$values" | sort) <(offers "$1" "redislock --$long ")
+        diff -u <(tr '|' '\n' <<<"$values" | sort) <(offers "redislock --$long ")
     done < <(choices_of_help)
-    offers "$1" 'redislock --signal ' | grep -qx TERM
+    offers 'redislock --signal ' | grep -qx TERM
+    offers "redislock --config $files/probe.c" | grep -q 'probe\.conf$'
+    offers "redislock --password-file $files/probe.p" | grep -q 'probe\.password$'
 
-    offers "$1" "redislock --config $BATS_FILE_TMPDIR/probe.c" | grep -q 'probe\.conf$'
-    offers "$1" "redislock --password-file $BATS_FILE_TMPDIR/probe.p" | grep -q 'probe\.password$'
-
-    offers "$1" "redislock -t 10s job ${PROBE%be}" | grep -qx "$PROBE"
-    offers "$1" "redislock -qt 10s job -- ${PROBE%be}" | grep -qx "$PROBE"
-    offers "$1" "redislock -- job ${PROBE%be}" | grep -qx "$PROBE"
-    offers "$1" "redislock job $PROBE $BATS_FILE_TMPDIR/probe.c" | grep -q 'probe\.conf$'
-    [[ -z $(offers "$1" "redislock ${PROBE%be}") ]]
-    [[ -z $(offers "$1" "redislock -c true job ${PROBE%be}") ]]
-    [[ -z $(offers "$1" "redislock job -c ${PROBE%be}") ]]
+    offers "redislock -t 10s job $probe" | grep -qx "$PROBE"
+    offers "redislock -qt 10s job -- $probe" | grep -qx "$PROBE"
+    offers "redislock -- job $probe" | grep -qx "$PROBE"
+    offers "redislock job $PROBE $files/probe.c" | grep -q 'probe\.conf$'
+    [[ -z $(offers "redislock $probe") ]]
+    [[ -z $(offers "redislock -c true job $probe") ]]
+    [[ -z $(offers "redislock job -c $probe") ]]
 }
 
 # --- a value that an option takes, and the parser ---
@@ -274,7 +288,7 @@ variables_of_man() {
 @test "every variable that the manual page names is read" {
     while read -r long variable; do
         variables=("$variable=$(value_for "$long")")
-        [[ -n $(options_of_help | grep "|$long|.") ]] || variables=("$variable=yes")
+        options_of_help | grep -q "|$long|." || variables=("$variable=yes")
         try
         case $long in
         user | prefix) ;; # any text is a value
@@ -332,6 +346,12 @@ statuses_of_header() {
 @test "--help has every exit status" {
     diff -u <(statuses_of_header) <("$REDISLOCK_BIN" --help |
         sed -nE 's/^Exit status: .*(128\+N).*/\1/p; s/^ +([0-9]+) .*/\1/p' | sort)
+}
+
+@test "the manual page has every event of --status-fd" {
+    diff -u <(grep -ohE '(event_begin|tell|tell_reason)\([^"]*"[a-z]+"' "$ROOT"/src/*/*.c |
+        sed -E 's/.*"([a-z]+)"/\1/' | sort -u) \
+        <(sed -n '/^\.Sh EVENTS/,/^\.Sh KEYS/p' "$MAN" | sed -nE 's/^\.It Cm ([a-z]+)$/\1/p' | sort)
 }
 
 @test "the manual page is clean" {

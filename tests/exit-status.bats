@@ -15,6 +15,7 @@ setup_file() {
 
 setup() {
     common_setup
+    rcli flushall >/dev/null
     EVENTS=$ROOM/events
 }
 

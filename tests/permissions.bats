@@ -4,6 +4,7 @@
 
 load lib/common
 load lib/locks
+load lib/trouble
 
 # acl_user RULE...: the user "job" with password "open sesame" and these rules on top of everything.
 acl_user() {
@@ -24,7 +25,7 @@ refused_without() {
     assert_no_output
     assert_one_line "^redislock: job: unix://$SOCK: [^;]+; check --user, --password-file and the"
     [[ ! -e $ROOM/ran ]]
-    assert_no_keys_left
+    assert_free job
 }
 
 @test "row 59: without the right to run scripts: 77" {
@@ -43,7 +44,7 @@ refused_without() {
     assert_status 0
     assert_output ran
     assert_no_stderr
-    assert_no_keys_left
+    assert_free job
 }
 
 @test "row 59: without a command that acquiring, extending or releasing needs: 77, no lock is left" {
@@ -68,7 +69,7 @@ refused_without() {
     run --separate-stderr as_user -t 1 job -- "$WITNESS" --sleep 800
     assert_status 0
     assert_no_stderr
-    assert_no_keys_left
+    assert_free job
     rcli set lock:job foreign px 60000
     run --separate-stderr as_user job -- touch "$ROOM/ran"
     assert_status 75
@@ -83,7 +84,7 @@ refused_without() {
     run --separate-stderr as_user -t 1 job -- "$WITNESS" --sleep 800
     assert_status 0
     assert_no_stderr
-    assert_no_keys_left
+    assert_free job
 }
 
 @test "row 60: without TIME the fence still rises, by the clock of redislock" {
@@ -129,7 +130,7 @@ refused_without() {
     printf 'shut sesame\n' >"$ROOM/wrong"
     run --separate-stderr lock job -- touch "$ROOM/ran"
     assert_status 77
-    assert_one_line "^redislock: job: unix://$SOCK: NOAUTH "
+    assert_one_line "^redislock: job: unix://$SOCK: .*unauthenticated.*; check --user, --password-file"
     run --separate-stderr lock --password-file "$ROOM/wrong" job -- touch "$ROOM/ran"
     assert_status 77
     assert_one_line "^redislock: job: unix://$SOCK: WRONGPASS "

@@ -4,7 +4,7 @@
 
 load lib/common
 load lib/locks
-load lib/refusal
+load lib/trouble
 
 patiently=(--connect-timeout 60) # longer than a test: what ends with it ended at once
 
@@ -173,7 +173,7 @@ patiently=(--connect-timeout 60) # longer than a test: what ends with it ended a
     assert_status 0
     assert_output ran
     assert_no_stderr
-    assert_no_keys_left
+    assert_free job
 }
 
 tried_twice() {
@@ -191,7 +191,7 @@ tried_twice() {
     assert_status 0
     assert_output ran
     assert_no_stderr
-    assert_no_keys_left
+    assert_free job
 }
 
 @test "--on-error: fail is 69, skip is 0 without a run, run is the command's status and a warning" {
@@ -271,7 +271,7 @@ tried_twice() {
     reap job 20000
     assert_status 0
     assert_output ran
-    assert_no_keys_left
+    assert_free job
 }
 
 server_is_busy() {

@@ -67,7 +67,10 @@ static void add_json_line(struct text *line, enum level level, const char *messa
         text_add(line, "\"");
     }
     text_add(line, ",\"message\":\"");
+    line->capacity -= strlen("\"}"); /* the end must not be cut with the message */
     text_add_json(line, message, strlen(message));
+    line->capacity += strlen("\"}");
+    line->cut = false;
     text_add(line, "\"}");
 }
 
@@ -79,7 +82,8 @@ static void write_line(const struct text *line)
     while (written < 0 && errno == EINTR);
 }
 
-static void say(enum level level, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void say(enum level level, const char *format,
+                                                      va_list arguments)
 {
     int saved = errno;
     char message_storage[LINE_MAX_BYTES / 4]; /* escaping may make four of one */

@@ -153,7 +153,7 @@ static void release(struct attach *attach)
 {
     int64_t duration = clock_boot_ms() - attach->started_ms;
     /* how the script ended is its parent's to know: status -1 */
-    struct lock_run_record record = {attach->started_wall_ms, duration, -1};
+    struct lock_run_record record = {attach->started_wall_ms, duration, -1, false};
     struct event event;
     event_begin(&event, attach->config->status_fd, "exited", attach->config->name);
     event_int(&event, "duration_ms", duration);
@@ -207,7 +207,7 @@ static _Noreturn void keeper_main(struct attach *attach, int ready)
     leave_caller(attach);
     close_inherited(attach);
     attach->lost_fd = keep_start(&attach->keep, attach->stop_timer, attach->kill_timer);
-    char failed = attach->lost_fd < 0 ? 1 : 0;
+    const char failed = (char)(attach->lost_fd < 0);
     if (failed)
         (void)!write(ready, &failed, 1);
     close(ready);

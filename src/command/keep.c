@@ -41,11 +41,12 @@ static int64_t extended(struct keep *keep)
     int64_t confirmed = lock_confirmed_ms(keep->lock);
     clock_timer_set(keep->stop_timer, lease_stop_at(keep->lease, confirmed));
     clock_timer_set(keep->kill_timer, lease_kill_at(keep->lease, confirmed));
-    if (keep->failing)
+    if (keep->told)
         log_notice("the lock is being extended again");
     else
         log_info("extended the lock");
     keep->failing = false;
+    keep->told = false;
     keep->retry_ms = LEASE_RETRY_MIN_MS;
     tell(keep, "extended");
     return lease_extend_at(keep->lease, confirmed);
@@ -54,15 +55,16 @@ static int64_t extended(struct keep *keep)
 static int64_t try_again(struct keep *keep)
 {
     int64_t now = clock_boot_ms();
-    if (!keep->failing) {
-        char storage[64];
-        struct text left = TEXT_OVER(storage);
-        text_add_duration(&left, lease_stop_at(keep->lease, lock_confirmed_ms(keep->lock)) - now);
-        log_warning("cannot extend the lock: %s; trying for another %s", lock_why(keep->lock),
-                    left.at);
-    }
-    keep->failing = true;
+    int64_t stop = lease_stop_at(keep->lease, lock_confirmed_ms(keep->lock));
     int64_t pause = pause_jitter(keep->retry_ms);
+    if (!keep->failing)
+        log_info("cannot extend the lock: %s; trying again", lock_why(keep->lock));
+    keep->failing = true;
+    /* an outage that ends in time is nobody's business; this one will not */
+    if (now + pause + keep->lease->attempt_ms >= stop && !keep->told) {
+        log_warning("cannot extend the lock: %s", lock_why(keep->lock));
+        keep->told = true;
+    }
     keep->retry_ms *= 2;
     if (keep->retry_ms > lease_retry_max(keep->lease))
         keep->retry_ms = lease_retry_max(keep->lease);
@@ -80,7 +82,7 @@ static int64_t lost(struct keep *keep, enum lock_result result, bool expired)
     } else if (expired) {
         text_add(&loss, "it has expired");
     } else if (keep->config->restore) {
-        text_add(&loss, "its key vanished, and somebody else has held it since");
+        text_add(&loss, "its key vanished, and it was taken away or held by somebody else since");
     } else {
         text_add(&loss, "its key vanished");
     }

@@ -118,38 +118,49 @@ static int other_slots(const struct config *config, int64_t in_use)
     return STATUS_CONFIG;
 }
 
-int report_not_acquired(const struct config *config, const struct lock *lock,
-                        enum lock_result result, int64_t waited_ms)
+int report_failure(const struct config *config, const char *why, enum lock_result result)
 {
     switch (result) {
-    case LOCK_HELD:
-        return held(config, lock, waited_ms);
     case LOCK_DENIED:
-        log_error("%s; check --user, --password-file and the server's ACL", lock_why(lock));
+        log_error("%s; check --user, --password-file and the server's ACL", why);
         return STATUS_DENIED;
     case LOCK_NOT_A_LOCK:
-        log_error("%s; the key '%s' belongs to something else", lock_why(lock), lock_key(lock));
+        log_error("%s; it belongs to something else", why);
         return STATUS_NONSENSE;
     case LOCK_NONSENSE:
-        log_error("%s; is this a Redis server?", lock_why(lock));
+        log_error("%s; is this a Redis server?", why);
         return STATUS_NONSENSE;
     case LOCK_BAD_DATABASE:
-        log_error("%s; check the database in the URL", lock_why(lock));
+        log_error("%s; check the database in the URL", why);
         return config->servers_source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
-    case LOCK_OTHER_SLOTS:
-        return other_slots(config, lock_blocker(lock)->slots);
     case LOCK_OS:
-        log_error("%s", lock_why(lock));
+        log_error("%s", why);
         return STATUS_OS;
     case LOCK_UNAVAILABLE:
-        log_error("%s; no working Redis", lock_why(lock));
+        log_error("%s; no working Redis", why);
         return STATUS_UNAVAILABLE;
     case LOCK_OK:
+    case LOCK_HELD:
+    case LOCK_OTHER_SLOTS:
     case LOCK_GONE:
     case LOCK_TAKEN:
     case LOCK_INTERRUPTED:
     default:
-        log_error("unexpected result %d of acquiring", (int)result);
+        log_error("unexpected result %d", (int)result);
         return STATUS_BUG;
     }
+}
+
+int report_not_acquired(const struct config *config, const struct lock *lock,
+                        enum lock_result result, int64_t waited_ms)
+{
+    if (result == LOCK_HELD)
+        return held(config, lock, waited_ms);
+    if (result == LOCK_OTHER_SLOTS)
+        return other_slots(config, lock_blocker(lock)->slots);
+    if (result == LOCK_NOT_A_LOCK) {
+        log_error("%s; the key '%s' belongs to something else", lock_why(lock), lock_key(lock));
+        return STATUS_NONSENSE;
+    }
+    return report_failure(config, lock_why(lock), result);
 }

@@ -22,4 +22,10 @@ void report_add_signal(struct text *text, int signal);
 int report_not_acquired(const struct config *config, const struct lock *lock,
                         enum lock_result result, int64_t waited_ms);
 
+/*
+ * Tells why a server could not do what was asked, and returns the exit status. `why` is the line of
+ * the room that failed.
+ */
+int report_failure(const struct config *config, const char *why, enum lock_result result);
+
 #endif

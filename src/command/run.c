@@ -121,7 +121,7 @@ static int finished(struct run *run, const struct supervisor_plan *plan,
 {
     int status = status_of(outcome->wait_status);
     int64_t duration = outcome->ended_ms - plan->started_ms;
-    struct lock_run_record record = {clock_wall_ms() - duration, duration, status};
+    struct lock_run_record record = {clock_wall_ms() - duration, duration, status, false};
     struct event event;
     event_begin(&event, run->config->status_fd, "exited", run->config->name);
     event_int(&event, WIFSIGNALED(outcome->wait_status) ? "signal" : "status",
@@ -130,9 +130,10 @@ static int finished(struct run *run, const struct supervisor_plan *plan,
     event_send(&event);
 
     if (run->config->verbose) {
-        int left = supervisor_left_running(plan);
-        if (left > 0)
-            log_info("the command has left %d process(es) running", left);
+        char storage[512];
+        struct text names = TEXT_OVER(storage);
+        if (supervisor_left_running(plan, &names) > 0)
+            log_info("the command has left running: %s", names.at);
     }
     bool lost = outcome->reason == SUPERVISOR_LOST || outcome->reason == SUPERVISOR_EXPIRED;
     taking_release(&run->taking, &record, lost || keep_loss(&run->keep) != NULL);

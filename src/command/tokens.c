@@ -135,7 +135,7 @@ int command_release(const struct config *config)
     holder_parse(token, strlen(token), &holder);
     int64_t duration = clock_wall_ms() - holder.start_ms;
     /* how the work went is not known here: status -1 */
-    struct lock_run_record record = {holder.start_ms, duration > 0 ? duration : 0, -1};
+    struct lock_run_record record = {holder.start_ms, duration > 0 ? duration : 0, -1, true};
     enum lock_result result = lock_release(lock, &record, clock_boot_ms() + RELEASE_MS);
     int status = tell_verdict(config, lock, result, "released");
     lock_close(lock);

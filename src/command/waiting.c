@@ -3,7 +3,6 @@
  */
 #include "command/waiting.h"
 
-#include <string.h>
 #include <unistd.h>
 
 #include "base/event.h"
@@ -26,10 +25,25 @@ static void tell_event(struct waiting *waiting, const struct lock_blocker *block
     event_send(&event);
 }
 
+/* Whether there is something new to tell. That time passes is nothing new. */
+static bool note(struct waiting *waiting, const struct lock_blocker *blocker)
+{
+    bool same = waiting->begun && waiting->told.fence == blocker->holder.fence &&
+                waiting->told.kind == blocker->holder.kind &&
+                waiting->told.holders == blocker->holders &&
+                waiting->told.ahead == blocker->ahead;
+    waiting->begun = true;
+    waiting->told.fence = blocker->holder.fence;
+    waiting->told.kind = blocker->holder.kind;
+    waiting->told.holders = blocker->holders;
+    waiting->told.ahead = blocker->ahead;
+    return !same;
+}
+
 static void tell(void *context, const struct lock_blocker *blocker, bool polls)
 {
     struct waiting *waiting = context;
-    char storage[sizeof(waiting->last)];
+    char storage[512];
     struct text text = TEXT_OVER(storage);
     text_add(&text, "waiting, ");
     text_add_int(&text, blocker->ahead);
@@ -41,10 +55,8 @@ static void tell(void *context, const struct lock_blocker *blocker, bool polls)
     waiting->polls = polls;
     if (waiting->terminal)
         log_status(text.at);
-    if (waiting->begun && strcmp(waiting->last, text.at) == 0)
+    if (!note(waiting, blocker))
         return;
-    memcpy(waiting->last, text.at, text.length + 1);
-    waiting->begun = true;
     tell_event(waiting, blocker);
     if (!waiting->terminal)
         log_info("%s", text.at);

@@ -12,10 +12,15 @@
 
 struct waiting {
     const struct config *config;
-    bool terminal; /* stderr is one, and in the foreground of it */
+    bool terminal; /* stderr is one */
     bool begun;    /* the event has been sent */
     bool polls;    /* said that the wait goes by polling */
-    char last[512];
+    struct {
+        int64_t fence; /* tells two holders apart */
+        enum holder_kind kind;
+        int64_t holders;
+        int64_t ahead;
+    } told;
 };
 
 void waiting_init(struct waiting *waiting, const struct config *config);

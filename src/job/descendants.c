@@ -198,6 +198,34 @@ int descendants_signal(const struct descendants *who, int signal, pid_t except_g
     return living;
 }
 
+static void add_name(struct text *names, pid_t pid)
+{
+    char bytes[STAT_BYTES];
+    if (names->length > 0)
+        text_add(names, ", ");
+    if (read_file(pid, "comm", bytes, sizeof(bytes)) > 0)
+        text_add_bytes(names, bytes, strcspn(bytes, "\n"));
+    text_addf(names, " (%d)", (int)pid);
+}
+
+int descendants_name(const struct descendants *who, struct text *names)
+{
+    struct table table = {NULL, 0, 0};
+    int living = -1;
+    if (table_read(&table)) {
+        living = 0;
+        table_mark(&table, who);
+        for (size_t i = 0; i < table.count; i++) {
+            if (!table.rows[i].counts || table.rows[i].dead)
+                continue;
+            living++;
+            add_name(names, table.rows[i].pid);
+        }
+    }
+    free(table.rows);
+    return living;
+}
+
 static bool has_marker(const char *environment, size_t length, const char *marker)
 {
     for (const char *at = environment; at < environment + length; at += strlen(at) + 1)

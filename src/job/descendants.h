@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/text.h"
+
 struct descendants {
     pid_t root;       /* whose descendants */
     pid_t except;     /* a child of root that does not count (the guard), with its own; 0: none */
@@ -29,6 +31,9 @@ void descendants_adopt(void);
  * One pass can miss a process whose parent is just dying: before relying on 0, look twice.
  */
 int descendants_signal(const struct descendants *who, int signal, pid_t except_group);
+
+/* As descendants_signal with 0, and adds "sleep (4711), …" to `names`. */
+int descendants_name(const struct descendants *who, struct text *names);
 
 /*
  * Sends SIGKILL to every process of group `group` that has `marker` ("NAME=value") in its

@@ -127,6 +127,7 @@ static void lock_lost(struct supervisor *s)
     if (s->stopping)
         return;
     if (!lease->kills) {
+        s->stop_told = true; /* that it will not be extended any more is no news */
         lease->stopping(lease->context, SUPERVISOR_LOST, 0);
         return;
     }
@@ -378,8 +379,8 @@ void supervise(const struct supervisor_plan *plan, struct supervisor_outcome *ou
     close_timer(s.timer);
 }
 
-int supervisor_left_running(const struct supervisor_plan *plan)
+int supervisor_left_running(const struct supervisor_plan *plan, struct text *names)
 {
     const struct descendants job = {getpid(), 0, plan->started_ms};
-    return descendants_signal(&job, 0, 0);
+    return descendants_name(&job, names);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/text.h"
 #include "job/signals.h"
 
 enum supervisor_reason {
@@ -64,7 +65,7 @@ struct supervisor_outcome {
  */
 void supervise(const struct supervisor_plan *plan, struct supervisor_outcome *outcome);
 
-/* How many descendants of the child still live (for a message). */
-int supervisor_left_running(const struct supervisor_plan *plan);
+/* How many descendants of the child still live; adds "sleep (4711), …" to `names`. */
+int supervisor_left_running(const struct supervisor_plan *plan, struct text *names);
 
 #endif

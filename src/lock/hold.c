@@ -85,6 +85,17 @@ bool lock_adopt(struct lock *lock, const char *value)
     return true;
 }
 
+void lock_forget(struct lock *lock)
+{
+    const struct text *state = &lock->keys.all[KEYS_STATE];
+    const char *const words[] = {"DEL", state->at};
+    const size_t lengths[] = {3, state->length};
+    const struct client_command command = {2, words, lengths};
+    const struct reply *reply;
+    struct deadline deadline = {clock_boot_ms() + INSIDE_ATTEMPT_MS, -1};
+    (void)client_call(lock->client, &command, 1, &reply, &deadline); /* else it expires */
+}
+
 const char *lock_value(const struct lock *lock)
 {
     return lock->value.at;
@@ -155,7 +166,8 @@ enum lock_result lock_release(struct lock *lock, const struct lock_run_record *r
     enum lock_result result;
     for (;;) {
         struct deadline attempt = deadline_sooner(deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
-        result = release_once(lock, record, maybe_released, &attempt);
+        result = release_once(lock, record, maybe_released || (record != NULL && record->only_if_held),
+                              &attempt);
         if (result != LOCK_UNAVAILABLE)
             break;
         maybe_released = maybe_released || client_outcome_unknown(lock->client);

@@ -2,7 +2,7 @@
  * Owns the waiting. A waiter stands in the server's queue and listens on a channel of its own; it is
  * called when the lock was granted to it ("go"), or when it should look after somebody ("watch MS").
  * A call is only a hint and may be lost: every waiter also looks by its own clock, the first in line
- * when the holder's expiry has passed, the others later the farther back they stand. So a call costs
+ * when the holder's expiry has passed, the others a little later for each place. So a call costs
  * nothing when it comes and time when it does not, and never decides who holds the lock.
  * May not print.
  */
@@ -14,10 +14,10 @@
 #include "lock/pause.h"
 
 #define LOOK_AFTER_MS    50    /* past the expiry that is waited for: the server's clock decides */
+#define LOOK_PLACE_MS    200   /* later for each place: those ahead may have died or left unseen */
 #define LOOK_FOREIGN_MS  1000  /* nobody calls when another program lets go */
 #define LOOK_LIVELY_MS   2000  /* somebody watches the line on a terminal */
-#define LOOK_UNKNOWN_MS  30000 /* an expiry that is not known */
-#define LOOK_FARTHEST    10    /* places beyond which nobody looks still later */
+#define LOOK_LATEST_MS   60000 /* holders change unseen, and the next one's expiry may be sooner */
 #define POLL_FIRST_MS    100   /* without pub/sub: the first in line, and the others */
 #define POLL_OTHERS_MS   1000
 
@@ -25,9 +25,10 @@
 static int64_t look_at(const struct lock *lock, const struct lock_waiting *waiting)
 {
     const struct lock_blocker *blocker = &lock->blocker;
-    int64_t places = blocker->ahead < LOOK_FARTHEST ? blocker->ahead : LOOK_FARTHEST;
-    int64_t in_ms = blocker->left_ms >= 0 ? (blocker->left_ms + LOOK_AFTER_MS) * (places + 1)
-                                          : LOOK_UNKNOWN_MS;
+    int64_t in_ms = LOOK_LATEST_MS;
+    if (blocker->left_ms >= 0 && blocker->left_ms < LOOK_LATEST_MS)
+        in_ms = blocker->left_ms + LOOK_AFTER_MS;
+    in_ms += blocker->ahead * LOOK_PLACE_MS;
     if (lock->polls)
         in_ms = pause_jitter(blocker->ahead == 0 ? POLL_FIRST_MS : POLL_OTHERS_MS);
     if (blocker->holder.kind == HOLDER_FOREIGN && blocker->ahead == 0 && in_ms > LOOK_FOREIGN_MS)
@@ -105,7 +106,7 @@ static enum lock_result wait_in_line(struct lock *lock, const struct lock_waitin
     enum acquire_want want = ACQUIRE_WAIT;
     for (;;) {
         enum lock_result result = ask(lock, want, connect_ms, deadline);
-        if (result != LOCK_HELD)
+        if (result != LOCK_HELD || clock_boot_ms() >= deadline->at_ms)
             return result;
         if (want == ACQUIRE_CLAIM) { /* we came too late for the grant: back into line, and listen */
             want = ACQUIRE_WAIT;

@@ -51,6 +51,17 @@ static void make_mode(struct lock *lock)
     }
 }
 
+/* Makes a token, and what is named after it. */
+static bool take_token(struct lock *lock)
+{
+    if (!token_make(lock->token))
+        return false;
+    keys_make(&lock->keys, lock->settings.prefix, lock->settings.name, lock->token);
+    lock->head = TEXT_OVER(lock->head_storage);
+    holder_add_head(&lock->head, lock->token);
+    return true;
+}
+
 struct lock *lock_open(const struct lock_settings *settings)
 {
     struct lock *lock = calloc(1, sizeof(*lock));
@@ -58,16 +69,13 @@ struct lock *lock_open(const struct lock_settings *settings)
         return NULL;
     lock->settings = *settings;
     lock->client = client_open(&settings->server);
-    if (lock->client == NULL || !token_make(lock->token)) {
+    if (lock->client == NULL || !take_token(lock)) {
         lock_close(lock);
         return NULL;
     }
-    keys_make(&lock->keys, settings->prefix, settings->name, lock->token);
     make_mode(lock);
-    lock->head = TEXT_OVER(lock->head_storage);
     lock->tail = TEXT_OVER(lock->tail_storage);
     lock->value = TEXT_OVER(lock->value_storage);
-    holder_add_head(&lock->head, lock->token);
     holder_add_tail(&lock->tail, settings->lease.ttl_ms, settings->pid, settings->command);
     return lock;
 }
@@ -313,6 +321,8 @@ void inside_cancel(struct lock *lock, bool skipped)
     (void)script_run(lock->client, &call, &reply, &deadline);
     lock->loose_ends = false;
     lock->in_line = false;
+    lock->ticket = 0;
+    (void)take_token(lock); /* the old one is dead: a run that waits on needs another */
 }
 
 int64_t lock_fence(const struct lock *lock)

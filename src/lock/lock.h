@@ -106,7 +106,8 @@ enum lock_result lock_restore(struct lock *lock);
 struct lock_run_record {
     int64_t start_ms; /* since the epoch */
     int64_t duration_ms;
-    int status;
+    int status;        /* -1: not known */
+    bool only_if_held; /* a lock that was no longer ours leaves no record */
 };
 
 /*
@@ -131,6 +132,9 @@ bool lock_adopt(struct lock *lock, const char *value);
  * `fence`? OK, GONE, TAKEN, or why it could not be asked.
  */
 enum lock_result lock_check(struct lock *lock, int64_t fence, const struct deadline *deadline);
+
+/* Removes what is remembered of the name (fences, runs): for scratch names that nobody uses again. */
+void lock_forget(struct lock *lock);
 
 /* The whole value under which the lock is held: what a plain compare-and-delete compares. */
 const char *lock_value(const struct lock *lock);

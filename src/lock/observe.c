@@ -45,11 +45,6 @@ const char *observer_why(const struct observer *observer)
     return client_why(observer->client);
 }
 
-struct client *observer_client(struct observer *observer)
-{
-    return observer->client;
-}
-
 /* Runs a script that may be run twice, until the deadline. */
 static enum lock_result run(struct observer *observer, const struct script_call *call,
                             const struct reply **reply, const struct deadline *deadline)

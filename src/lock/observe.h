@@ -81,7 +81,4 @@ enum lock_result observer_scan(struct observer *observer, uint64_t *cursor,
 /* Why the last call failed. Never NULL. */
 const char *observer_why(const struct observer *observer);
 
-/* The client, for the questions that only --doctor asks. */
-struct client *observer_client(struct observer *observer);
-
 #endif

@@ -5,7 +5,7 @@
 -- ARGV  1 our value   2 mode: x, s or N   3 the minimum hold in ms since the start that the value
 --       tells, 0 without   4 the residue's value   5 ms since the epoch by the client's clock
 --       6 host  7 start, ms since the epoch  8 duration in ms  9 exit status   ("" for 6: no record)
---       10 "again": an earlier try may have done it already, and recorded the run
+--       10 "again": no record unless the place was ours (an earlier try may have recorded it)
 -- Reply {"OK"} | {"GONE"} | {"TAKEN", value}
 -- include line
 local micros = server_time()

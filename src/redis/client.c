@@ -4,8 +4,6 @@
  */
 #include "redis/client.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -14,10 +12,10 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/password.h"
 #include "redis/socket.h"
 
 #define RECEIVE_BYTES     16384
-#define PASSWORD_MAX      4096
 #define DATABASE_DIGITS   16
 
 struct client {
@@ -171,37 +169,22 @@ static void reread_password(struct client *client)
     const char *path = client->settings.password_file;
     if (path == NULL || client->settings.url->password.bytes != NULL)
         return;
-    char buffer[PASSWORD_MAX];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return;
-    ssize_t got = read(fd, buffer, sizeof(buffer));
-    close(fd);
-    if (got <= 0)
-        return;
-    size_t length = 0;
-    while (length < (size_t)got && buffer[length] != '\n' && buffer[length] != '\r')
-        length++;
-    if (length > 0)
-        (void)secret_set(&client->reread, buffer, length);
-    secret_wipe_bytes(buffer, sizeof(buffer));
+    const char *why; /* unreadable just now: the one we have may do again later */
+    (void)password_read(path, &client->reread, &why);
 }
 
 /* AUTH and SELECT, as far as this server needs them: 0..2 commands. -1: no memory. */
 static int add_login(const struct client *client, struct outgoing *outgoing)
 {
     int count = 0;
-    const struct secret *password = password_of(client);
-    if (password != NULL && password->bytes != NULL) {
-        const char *words[3] = {"AUTH", password->bytes, NULL};
-        size_t lengths[3] = {4, password->length, 0};
-        const char *user = user_of(client);
-        if (user != NULL) {
-            words[1] = user;
-            lengths[1] = strlen(user);
-            words[2] = password->bytes;
-            lengths[2] = password->length;
-        }
+    const struct secret *secret = password_of(client);
+    const char *user = user_of(client);
+    bool has_password = secret != NULL && secret->bytes != NULL;
+    if (has_password || user != NULL) {
+        const char *password = has_password ? secret->bytes : ""; /* a user may need none */
+        size_t length = has_password ? secret->length : 0;
+        const char *words[3] = {"AUTH", user != NULL ? user : password, password};
+        const size_t lengths[3] = {4, user != NULL ? strlen(user) : length, length};
         struct client_command auth = {user != NULL ? 3 : 2, words, lengths};
         if (!outgoing_add(outgoing, &auth))
             return -1;
@@ -382,6 +365,8 @@ void client_subscribed(struct client *client)
 enum client_heard client_listen(struct client *client, const struct reply **message,
                                 const struct deadline *deadline)
 {
+    if (client->reader == NULL)
+        return CLIENT_HEARD_BROKEN;
     reply_reader_reset(client->reader);
     for (;;) {
         const struct reply *reply;

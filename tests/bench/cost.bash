@@ -86,17 +86,22 @@ section_memory() {
         peak_row "python3-redis Lock" "$python" "$here/recipe.py" "$port" peer true
 }
 
-# wire COUNT COMMAND...: runs it COUNT times; then $answers, $received, $sent of the server per run,
-# without what asking costs
+# server_us FILE: the server's processor time, from INFO's answer
+server_us() {
+    awk -F: '$1 ~ /^used_cpu_(sys|user)$/ { sum += $2 } END { printf "%.0f\n", sum * 1e6 }' "$1"
+}
+
+# wire COUNT COMMAND...: runs it COUNT times; then $answers, $received, $sent and $server of the
+# server per run, without what asking costs
 wire() {
     local count=$1 i field
     shift
-    rcli info stats >"$room/wire.0"
-    rcli info stats >"$room/wire.1"
+    rcli info all >"$room/wire.0"
+    rcli info all >"$room/wire.1"
     for ((i = 0; i < count; i++)); do
         "$@" </dev/null 2>/dev/null || :
     done
-    rcli info stats >"$room/wire.2"
+    rcli info all >"$room/wire.2"
     local -a result=()
     for field in total_writes_processed total_net_input_bytes total_net_output_bytes; do
         local none first last
@@ -106,23 +111,25 @@ wire() {
         result+=("$(ratio $((last - first - (first - none))) "$count" 1)")
     done
     answers=${result[0]} received=${result[1]} sent=${result[2]}
+    local asking=$(($(server_us "$room/wire.1") - $(server_us "$room/wire.0")))
+    server=$(ratio $(($(server_us "$room/wire.2") - $(server_us "$room/wire.1") - asking)) "$count" 0)
 }
 
 section_roundtrips() {
-    local answers received sent
+    local answers received sent server
     head_row "roundtrips: of a whole cycle, as the server counts them, scripts already loaded" \
-        "" "round trips" "bytes sent" "received"
+        "" "round trips" "bytes sent" "received" "server us"
     wire 20 "${wrapped[@]:1}" job true
     wire 100 "${wrapped[@]:1}" job true
-    row "redislock" "$answers" "$received" "$sent"
+    row "redislock" "$answers" "$received" "$sent" "$server"
     local own=$answers
     wire 100 "$tools/bare" "$port" lock:bare true
-    row "bare C" "$answers" "$received" "$sent"
+    row "bare C" "$answers" "$received" "$sent" "$server"
     wire 20 "$here/recipe" "$port" peer true
-    row "sh + redis-cli" "$answers" "$received" "$sent"
+    row "sh + redis-cli" "$answers" "$received" "$sent" "$server"
     if [[ -n $python ]]; then
         wire 5 "$python" "$here/recipe.py" "$port" peer true
-        row "python3-redis Lock" "$answers" "$received" "$sent"
+        row "python3-redis Lock" "$answers" "$received" "$sent" "$server"
     fi
     goal "round trips of a cycle" "$own" 2
 }
@@ -184,6 +191,7 @@ section_syscalls() {
     head_row "syscalls: of a whole cycle in the wrapper's own process" "" "its own" "with loading"
     strace_row "flock" "$flock" "$room/file" true
     strace_row "bare C" "$tools/bare" "$port" lock:bare true
+    "${wrapped[@]:1}" job true </dev/null # the server knows the scripts
     if [[ -n ${REDISLOCK_STATIC-} ]]; then
         strace_row "redislock static" "$REDISLOCK_STATIC" "${wrapped[@]:2}" job true
     fi
@@ -218,6 +226,7 @@ section_instructions() {
         "" "all" "beyond true's"
     instructions_row "true" true
     loading=$instructions
+    "${wrapped[@]:1}" job true </dev/null # the server knows the scripts
     instructions_row "redislock" "${wrapped[@]:1}" job true
     own=$instructions
     instructions_row "redislock, refused" "${wrapped[@]:1}" "$(refused_name)" true

@@ -55,3 +55,13 @@ expiry_of() {
     left=$(key_pttl "lock:$1")
     printf '%s\n' "$((now + left))"
 }
+
+# Nothing is locked: what is left is state and, after an interrupted acquisition, its tombstone; both
+# go by themselves.
+assert_nothing_locked() {
+    local key
+    while IFS= read -r key; do
+        [[ $key == *:state || $key == *:cancelled:* ]] || fail "key left: $key" || return
+        [[ $(rcli pttl "$key") != -1 ]] || fail "key without expiry: $key" || return
+    done < <(rcli keys '*')
+}

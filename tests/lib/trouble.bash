@@ -1,5 +1,5 @@
-# Servers that refuse, talk nonsense or fall silent, many of them tried side by side. Loaded after
-# common.bash by the suites about a server's errors:  load lib/refusal
+# Servers that refuse, talk nonsense or fall silent, many of them tried side by side; and what must
+# be true after every trouble. Loaded after common.bash:  load lib/trouble
 #
 # shellcheck shell=bash
 
@@ -54,3 +54,43 @@ _refused() {
     refute_line_stderr 'secret' || return
     [[ ! -e $ROOM/ran-$1 ]] || fail "the command ran"
 }
+
+# Succeeds when the events of VAR count NUMBER extensions and more; for wait_until.
+extensions() {
+    (($(grep -c '"event":"extended"' "$ROOM/$1.events") >= $2))
+}
+
+# hold_through VAR [OPTION]... NAME: as `hold`, through the proxy, with its events in $ROOM/VAR.events.
+hold_through() {
+    local variable=$1
+    shift
+    : >"$ROOM/$variable.events"
+    spawn "$variable" bash -c 'exec 5>>"$0" "$@"' "$ROOM/$variable.events" "$REDISLOCK_BIN" \
+        -u "$PROXY_URL" --status-fd 5 "$@" -- "$WITNESS" --out "$ROOM/$variable.ready" \
+        --log "$ROOM/$variable.span" --signals inf --exit-on TERM --exit 6
+    if ! wait_for_line "$ROOM/$variable.ready" '^ready ' 2>/dev/null; then
+        fail "the job of $variable does not start: $(cat "$ROOM/$variable.err")"
+    fi
+}
+
+# called_since COMMAND NUMBER: succeeds once the server has run COMMAND more often than that.
+called_since() {
+    (($(calls "$1") > $2))
+}
+
+# assert_free NAME: nobody has the lock NAME, and no key at all is without an expiry. Tombstones of
+# attempts whose outcome was unknown may stand for their two minutes.
+assert_free() {
+    assert_no_key "lock:$1" || return
+    _no_immortal_key || fail "without expiry: $(rcli --raw eval "$_IMMORTAL" 0)"
+}
+
+_no_immortal_key() {
+    [[ -z $(rcli --raw eval "$_IMMORTAL" 0) ]]
+}
+
+_IMMORTAL='local immortal = {}
+for _, key in ipairs(redis.call("keys", "*")) do
+    if redis.call("pttl", key) == -1 then immortal[#immortal + 1] = key end
+end
+return immortal'

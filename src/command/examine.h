@@ -1,0 +1,31 @@
+/*
+ * The questions that --doctor asks a server beside locking itself: each finding is one line.
+ */
+#ifndef REDISLOCK_COMMAND_EXAMINE_H
+#define REDISLOCK_COMMAND_EXAMINE_H
+
+#include <stdbool.h>
+
+#include "cli/config.h"
+#include "redis/client.h"
+
+struct examination {
+    const struct config *config;
+    struct client *client;
+    int status;         /* of the worst failure so far; 0: none */
+    bool time_refused;  /* TIME is forbidden to this user */
+};
+
+/* Prints "ok", "warning" or "failure" and a line. A failure keeps `status` for the exit. */
+void examine_ok(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void examine_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void examine_failure(struct examination *examination, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Connection, login and latency. false: nothing further can be asked. */
+bool examine_connection(struct examination *examination);
+
+/* Role, version, user, clock, persistence, eviction, replicas, encryption. */
+void examine_server(struct examination *examination);
+
+#endif

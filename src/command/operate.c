@@ -1,0 +1,237 @@
+/*
+ * Owns --status, --list and --unlock. Promises that --unlock removes only what it has shown.
+ */
+#include "command/operate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "command/names.h"
+#include "command/output.h"
+#include "command/report.h"
+#include "command/show.h"
+#include "command/view.h"
+#include "lock/observe.h"
+
+/* What an operator's command works with. */
+struct operation {
+    const struct config *config;
+    struct observer *observer;
+    struct observed *observed;
+};
+
+static int begin(struct operation *operation, const struct config *config)
+{
+    const struct client_settings server = {&config->servers[0], config->user, &config->password,
+                                           config->password_file};
+    operation->config = config;
+    operation->observer = observer_open(&server, config->prefix);
+    operation->observed = malloc(sizeof(*operation->observed));
+    if (operation->observer != NULL && operation->observed != NULL)
+        return STATUS_OK;
+    log_error("out of memory");
+    return STATUS_OS;
+}
+
+static int end(struct operation *operation, int status)
+{
+    observer_close(operation->observer);
+    free(operation->observed);
+    return status;
+}
+
+static int failed(const struct operation *operation, enum lock_result result)
+{
+    return report_failure(operation->config, observer_why(operation->observer), result);
+}
+
+static enum lock_result look(const struct operation *operation, const char *name)
+{
+    struct deadline deadline = {clock_boot_ms() + operation->config->connect_timeout_ms, -1};
+    return observer_look(operation->observer, name, operation->observed, &deadline);
+}
+
+static int show_status(const struct operation *operation, bool first, const char *name)
+{
+    enum lock_result result = look(operation, name);
+    if (result != LOCK_OK)
+        return failed(operation, result);
+    if (!operation->config->json) {
+        (void)fputs(first ? "" : "\n", stdout);
+        show_text(name, operation->observed);
+    } else {
+        (void)fputs(first ? "" : ",\n", stdout);
+        show_json(name, operation->observed);
+    }
+    return operation->observed->holder_count > 0 ? operation->config->conflict_status : STATUS_OK;
+}
+
+int command_status(const struct config *config)
+{
+    struct operation operation;
+    int status = begin(&operation, config);
+    if (status != STATUS_OK)
+        return end(&operation, status);
+    bool several = config->names[1] != NULL;
+    (void)fputs(config->json && several ? "[" : "", stdout);
+    for (size_t i = 0; config->names[i] != NULL; i++) {
+        int one = show_status(&operation, i == 0, config->names[i]);
+        if (one != STATUS_OK && one != config->conflict_status)
+            return end(&operation, one);
+        status = one != STATUS_OK ? one : status;
+    }
+    (void)fputs(!config->json ? "" : several ? "]\n" : "\n", stdout);
+    if (output_finish() != STATUS_OK)
+        status = STATUS_OS;
+    return end(&operation, status);
+}
+
+static void show_progress(size_t found)
+{
+    char storage[64];
+    struct text text = TEXT_OVER(storage);
+    text_addf(&text, "looking through the keys, %zu found", found);
+    log_status(text.at);
+}
+
+static int list_row(const struct operation *operation, bool first, const char *name)
+{
+    char storage[SHOW_ROW_MAX];
+    struct text row = TEXT_OVER(storage);
+    enum lock_result result = look(operation, name);
+    if (result == LOCK_NOT_A_LOCK)
+        return STATUS_OK; /* a key of another program under our prefix is no lock */
+    if (result != LOCK_OK)
+        return failed(operation, result);
+    if (operation->config->json) {
+        (void)fputs(first ? "" : ",\n", stdout);
+        show_json(name, operation->observed);
+        return STATUS_OK;
+    }
+    show_add_row(&row, name, operation->observed);
+    (void)puts(row.at);
+    return STATUS_OK;
+}
+
+static int list_once(const struct operation *operation)
+{
+    const struct config *config = operation->config;
+    struct names names;
+    struct deadline deadline = {CLOCK_NEVER, -1}; /* each step has its own limit */
+    bool watched = isatty(STDERR_FILENO) == 1;
+    enum lock_result result = names_collect(&names, operation->observer, config->pattern,
+                                            watched ? show_progress : NULL, &deadline);
+    if (watched)
+        log_status(NULL);
+    int status = result == LOCK_OK ? STATUS_OK : failed(operation, result);
+    if (status == STATUS_OK && !config->json) {
+        char storage[SHOW_ROW_MAX];
+        struct text head = TEXT_OVER(storage);
+        show_add_row_head(&head);
+        (void)puts(head.at);
+    }
+    (void)fputs(status == STATUS_OK && config->json ? "[" : "", stdout);
+    for (size_t i = 0; i < names.count && status == STATUS_OK; i++)
+        status = list_row(operation, i == 0, names.at[i]);
+    (void)fputs(status == STATUS_OK && config->json ? "]\n" : "", stdout);
+    names_free(&names);
+    return status == STATUS_OK ? (int)output_finish() : status;
+}
+
+/* Without a terminal --watch prints the table again and again, until it is stopped. */
+static int list_again(const struct operation *operation)
+{
+    for (;;) {
+        int status = list_once(operation);
+        if (status != STATUS_OK)
+            return status;
+        struct deadline pause = {clock_boot_ms() + operation->config->watch_ms, -1};
+        (void)deadline_wait(-1, 0, &pause);
+    }
+}
+
+int command_list(const struct config *config)
+{
+    struct operation operation;
+    int status = begin(&operation, config);
+    if (status != STATUS_OK)
+        return end(&operation, status);
+    if (config->watch_ms == 0)
+        status = list_once(&operation);
+    else if (config->json || isatty(STDOUT_FILENO) != 1)
+        status = list_again(&operation);
+    else
+        status = view_run(config, operation.observer, operation.observed);
+    return end(&operation, status);
+}
+
+/* Shows who would lose the lock. */
+static void show_victims(const struct config *config, const struct observed *observed)
+{
+    for (size_t i = 0; i < observed->holder_count; i++) {
+        char storage[1024];
+        char visible_storage[2048];
+        struct text line = TEXT_OVER(storage);
+        struct text visible = TEXT_OVER(visible_storage);
+        text_addf(&line, "%s: ", config->name);
+        show_add_holder(&line, &observed->holders[i]);
+        text_add_visible(&visible, line.at, line.length);
+        (void)puts(visible.at);
+    }
+}
+
+/* On a terminal a question; elsewhere --force must have been given. */
+static int confirm(const struct config *config)
+{
+    char answer[16];
+    if (config->force)
+        return STATUS_OK;
+    if (isatty(STDIN_FILENO) != 1) {
+        log_error("--unlock needs --force where there is no terminal to ask on");
+        return STATUS_USAGE;
+    }
+    (void)fputs("Take the lock away? The command that holds it will be stopped. [y/N] ", stdout);
+    (void)fflush(stdout);
+    if (fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y'))
+        return STATUS_OK;
+    log_notice("left as it is");
+    return config->conflict_status;
+}
+
+static int unlock(const struct operation *operation)
+{
+    const struct config *config = operation->config;
+    enum lock_result result = look(operation, config->name);
+    if (result != LOCK_OK)
+        return failed(operation, result);
+    if (operation->observed->holder_count == 0) {
+        (void)puts("the lock is free; there is nothing to remove");
+        return (int)output_finish();
+    }
+    show_victims(config, operation->observed);
+    int status = confirm(config);
+    if (status != STATUS_OK)
+        return status;
+    int64_t removed = 0;
+    struct deadline deadline = {clock_boot_ms() + config->connect_timeout_ms, -1};
+    result = observer_unlock(operation->observer, config->name, operation->observed, &removed,
+                             &deadline);
+    if (result != LOCK_OK)
+        return failed(operation, result);
+    (void)puts(removed > 0 ? "removed" : "it had ended by itself meanwhile; nothing was removed");
+    return (int)output_finish();
+}
+
+int command_unlock(const struct config *config)
+{
+    struct operation operation;
+    int status = begin(&operation, config);
+    if (status == STATUS_OK)
+        status = unlock(&operation);
+    return end(&operation, status);
+}

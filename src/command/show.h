@@ -1,0 +1,23 @@
+/*
+ * A lock as people and programs see it: the text and the JSON of --status, --list and --unlock.
+ */
+#ifndef REDISLOCK_COMMAND_SHOW_H
+#define REDISLOCK_COMMAND_SHOW_H
+
+#include "lock/observe.h"
+
+/* Prints the block of --status on stdout. */
+void show_text(const char *name, const struct observed *observed);
+
+/* Prints one JSON object on stdout, without a newline. Its schema is in the man page. */
+void show_json(const char *name, const struct observed *observed);
+
+/* Adds one holder in words: "held by web-2 (pid 4711, deploy) since 02:00:00, 3m12s ago". */
+void show_add_holder(struct text *text, const struct observed_holder *holder);
+
+/* One row of --list, and its head. */
+#define SHOW_ROW_MAX 512
+void show_add_row_head(struct text *row);
+void show_add_row(struct text *row, const char *name, const struct observed *observed);
+
+#endif
