@@ -89,9 +89,9 @@ endif
 
 cppflags := -D_GNU_SOURCE -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -I$(BUILD) $(library_cflags) \
 	$(CPPFLAGS)
-cflags := -std=c11 -pthread $(warnings) -fPIE -fstack-protector-strong $(hardening) $(sanitizing) \
+cflags := -std=c11 -pthread $(warnings) -fPIE -ffunction-sections -fdata-sections -fstack-protector-strong $(hardening) $(sanitizing) \
 	-ffile-prefix-map='$(CURDIR)'=. $(CFLAGS)
-ldflags := -pie -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(sanitizing) $(CFLAGS) $(LDFLAGS)
+ldflags := -pie -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed -Wl,--gc-sections $(sanitizing) $(CFLAGS) $(LDFLAGS)
 
 # V=1 shows the commands.
 say = $(if $(V),,@echo '  $(1)';)

@@ -7,6 +7,8 @@
 #ifndef REDISLOCK_LOCK_INSIDE_H
 #define REDISLOCK_LOCK_INSIDE_H
 
+#include <stddef.h>
+
 #include "lock/keys.h"
 #include "lock/lock.h"
 #include "redis/script.h"
@@ -34,7 +36,7 @@ struct lock {
     char head_storage[TOKEN_LENGTH + 32];
     char tail_storage[HOLDER_VALUE_MAX];
     char value_storage[HOLDER_VALUE_MAX + 1];
-    struct keys keys;
+    struct keys keys; /* the last: lock_open clears what stands before it */
 };
 
 /* The arguments of a script, numbers spelled out. */

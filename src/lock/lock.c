@@ -64,9 +64,10 @@ static bool take_token(struct lock *lock)
 
 struct lock *lock_open(const struct lock_settings *settings)
 {
-    struct lock *lock = calloc(1, sizeof(*lock));
+    struct lock *lock = malloc(sizeof(*lock));
     if (lock == NULL)
         return NULL;
+    memset(lock, 0, offsetof(struct lock, keys)); /* the names' storage is large, and is filled */
     lock->settings = *settings;
     lock->client = client_open(&settings->server);
     if (lock->client == NULL || !take_token(lock)) {

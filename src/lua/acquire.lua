@@ -16,9 +16,6 @@ local tombstone = KEYS[6]
 local head, tail, mode, want = ARGV[1], ARGV[2], ARGV[5], ARGV[6]
 local ttl = tonumber(ARGV[3])
 
-if redis.call('EXISTS', tombstone) == 1 then
-  return {'CANCELLED'}
-end
 local value = redis.pcall('GET', lock)
 if type(value) == 'table' then
   return redis.error_reply('NOTALOCK the key holds a ' .. redis.call('TYPE', lock)['ok'])
@@ -32,10 +29,14 @@ end
 local now = micros and math.floor(micros / 1000) or tonumber(ARGV[4])
 
 local token = string.match(head, '^redislock1:(%x+):$')
-local me = mode .. ':' .. ARGV[7] .. ':' .. token .. ':' .. tail
-if mode ~= 'x' or redis.call('EXISTS', holders) == 1 then
-  redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
+if redis.call('EXISTS', tombstone, holders, queue) == 0 and not value then
+  return {'OK', put(mode, token, tail, false, ttl, now)} -- nobody is here: the way of most runs
 end
+if redis.call('EXISTS', tombstone) == 1 then
+  return {'CANCELLED'}
+end
+local me = mode .. ':' .. ARGV[7] .. ':' .. token .. ':' .. tail
+redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
 
 local mine = value and string.sub(value, 1, #head) == head and value
 if not mine and ARGV[10] == 'again' and mode ~= 'x' then

@@ -8,10 +8,14 @@
 --       10 "again": no record unless the place was ours (an earlier try may have recorded it)
 -- Reply {"OK"} | {"GONE"} | {"TAKEN", value}
 -- include line
-local micros = server_time()
-local now = micros and math.floor(micros / 1000) or tonumber(ARGV[5])
-local started = tonumber(string.match(ARGV[1], '^[^:]*:[^:]*:[^:]*:[^:]*:(%d+):')) or now
-local left = math.min(started + tonumber(ARGV[3]) - now, tonumber(ARGV[3]))
+local waiters = redis.call('EXISTS', queue) == 1
+local hold, now, left = tonumber(ARGV[3]), 0, 0
+if hold > 0 or waiters then
+  local micros = server_time()
+  now = micros and math.floor(micros / 1000) or tonumber(ARGV[5])
+  local started = tonumber(string.match(ARGV[1], '^[^:]*:[^:]*:[^:]*:[^:]*:(%d+):')) or now
+  left = math.min(started + hold - now, hold)
+end
 local verdict = {'OK'}
 
 if ARGV[2] == 'x' then
@@ -43,10 +47,8 @@ if ARGV[6] ~= '' and (verdict[1] == 'OK' or ARGV[10] ~= 'again') then
   redis.pcall('PEXPIRE', state, KEEP)
 end
 
-if redis.call('EXISTS', queue) == 1 then
-  if redis.call('EXISTS', holders) == 1 then
-    redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
-  end
+if waiters then
+  redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
   -- pcall: a full memory may refuse the grant; the waiters then look by their own clocks.
   local _, first = pcall(serve, nil, now)
   if left > 0 and type(first) == 'string' and string.find(first, ':', 1, true) then

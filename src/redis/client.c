@@ -15,7 +15,7 @@
 #include "cli/password.h"
 #include "redis/socket.h"
 
-#define RECEIVE_BYTES     16384
+#define RECEIVE_BYTES     2048 /* a script's reply is far smaller; a page of stack is 4,096 */
 #define DATABASE_DIGITS   16
 
 struct client {

@@ -89,8 +89,10 @@ end
 local function put(mode, token, tail, granted, ttl, now)
   local last = tonumber(redis.call('HGET', state, 'fence') or '0') or 0
   local fence = digits(math.max(last + 1, now))
-  redis.call('HSET', state, 'fence', fence, 'slots', tonumber(mode) and mode or '1')
-  redis.call('PEXPIRE', state, KEEP)
+  -- HSET counts the fields it has made
+  if redis.call('HSET', state, 'fence', fence, 'slots', tonumber(mode) and mode or '1') > 0 then
+    redis.call('PEXPIRE', state, KEEP) -- a new one; RELEASE renews it
+  end
 
   local word = granted and 'granted' or (mode == 'x' and 'held') or (mode == 's' and 'shared') or 'slot'
   if tonumber(mode) then
