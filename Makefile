@@ -27,6 +27,14 @@ endif
 
 program := $(BUILD)/redislock
 
+# The TLS module is built where OpenSSL's headers are; TLS=0 leaves it out.
+tls_module := $(BUILD)/redislock-tls.so
+tls_sources := src/redis/tls/openssl.c src/base/text.c
+tls_objects := $(tls_sources:src/%.c=$(BUILD)/tls/%.o)
+ifneq ($(TLS),0)
+tls := $(shell $(PKG_CONFIG) --exists openssl 2>/dev/null && echo $(tls_module))
+endif
+
 # --- What is built -----------------------------------------------------------------------------
 
 sources := $(sort $(wildcard src/*/*.c) src/main.c)
@@ -87,7 +95,7 @@ ifneq ($(sanitizers),)
 sanitizing := -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 
-cppflags := -D_GNU_SOURCE -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -I$(BUILD) $(library_cflags) \
+cppflags := -D_GNU_SOURCE -DREDISLOCK_LIBDIR='"$(PREFIX)/lib/redislock"' -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -I$(BUILD) $(library_cflags) \
 	$(CPPFLAGS)
 cflags := -std=c11 -pthread $(warnings) -fPIE -ffunction-sections -fdata-sections -fstack-protector-strong $(hardening) $(sanitizing) \
 	-ffile-prefix-map='$(CURDIR)'=. $(CFLAGS)
@@ -102,7 +110,7 @@ link := $(CC) $(ldflags)
 # --- Targets -----------------------------------------------------------------------------------
 
 .PHONY: all
-all: $(program) ## build build/redislock (the default)
+all: $(program) $(tls) ## build build/redislock (the default)
 
 $(program): $(objects) $(BUILD)/.link
 	$(call say,link $@)$(link) -o $@ $(objects) $(libraries)
@@ -110,6 +118,15 @@ $(program): $(objects) $(BUILD)/.link
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/.compile | $(embedded).h
 	@mkdir -p $(@D)
 	$(call say,cc $<)$(compile) -o $@ $<
+
+# The module holds no code of the program's but what it uses itself, and shows one symbol.
+$(BUILD)/tls/%.o: src/%.c $(BUILD)/.compile
+	@mkdir -p $(@D)
+	$(call say,cc $< (module))$(compile) -fPIC -fvisibility=hidden -o $@ $<
+
+$(tls_module): $(tls_objects) $(BUILD)/.link
+	$(call say,link $@)$(CC) $(filter-out -pie,$(ldflags)) -shared -o $@ $(tls_objects) \
+		$(shell $(PKG_CONFIG) --libs openssl)
 
 $(embedded).o: $(embedded).c $(BUILD)/.compile
 	$(call say,cc $<)$(compile) -o $@ $<
@@ -213,7 +230,7 @@ run-bench: $(program) $(bench_tools)
 shell_scripts = .ci/run tests/bench/run $(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/*) \
 	$(wildcard completions/*.bash)
 suites = $(wildcard tests/*.bats tests/*.bash tests/lib/*.bash tests/bench/*.bash)
-c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch]))
+c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch]))
 
 .PHONY: lint
 lint: ## every static check: both compilers, clang-tidy, cppcheck, the analyzer, scripts, texts

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "base/status.h"
+#include "cli/tls.h"
 #include "cli/url.h"
 
 enum config_mode {
@@ -75,6 +76,8 @@ struct config {
     const char *password_file; /* path it came from, to be read again after a refusal; or NULL */
     const char *prefix;        /* "lock:" */
     int64_t connect_timeout_ms;
+
+    struct tls_settings tls; /* for servers with rediss:// */
 
     int64_t ttl_ms;
     enum config_source ttl_source;

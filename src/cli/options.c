@@ -13,7 +13,7 @@
 const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_URL] = {
         "url", 'u', "URL", "redis://127.0.0.1:6379", KIND_URL, GROUP_SERVER, 0, 0, 0, 0,
-        "server: redis://[[user]:password@]host[:port][/db] or unix:///path[?db=N]"},
+        "server: redis[s]://[[user]:password@]host[:port][/db] or unix:///path[?db=N]"},
     [OPTION_USER] = {
         "user", 0, "USER", "", KIND_USER, GROUP_SERVER, 0, AT(user), 0, 0,
         "ACL user to log in as, where URL names none"},
@@ -21,6 +21,24 @@ const struct option_row option_rows[OPTION_COUNT] = {
         "password-file", 0, "FILE", "", KIND_PASSWORD_FILE, GROUP_SERVER, ONLY_IN_FULL,
         AT(password_file), 0, 0,
         "read the password from the first line of FILE"},
+    [OPTION_CACERT] = {
+        "cacert", 0, "FILE", "", KIND_FILE, GROUP_SERVER, 0, AT(tls.cacert), 0, 0,
+        "for rediss://: trust the certificates in FILE (default: the system's)"},
+    [OPTION_CAPATH] = {
+        "capath", 0, "DIR", "", KIND_FILE, GROUP_SERVER, 0, AT(tls.capath), 0, 0,
+        "for rediss://: trust the certificates in DIR, named by their hash"},
+    [OPTION_CERT] = {
+        "cert", 0, "FILE", "", KIND_FILE, GROUP_SERVER, 0, AT(tls.cert), 0, 0,
+        "for rediss://: show the client certificate in FILE"},
+    [OPTION_KEY] = {
+        "key", 0, "FILE", "", KIND_FILE, GROUP_SERVER, 0, AT(tls.key), 0, 0,
+        "for rediss://: the private key of --cert (default: in the same file)"},
+    [OPTION_SNI] = {
+        "sni", 0, "HOST", "", KIND_HOST, GROUP_SERVER, 0, AT(tls.sni), 0, 0,
+        "for rediss://: ask for HOST and verify it, in place of the URL's host"},
+    [OPTION_INSECURE] = {
+        "insecure", 0, "", "", KIND_FLAG, GROUP_SERVER, 0, AT(tls.insecure), 0, 0,
+        "for rediss://: do not verify the server's certificate"},
     [OPTION_PREFIX] = {
         "prefix", 0, "STR", "lock:", KIND_PREFIX, GROUP_SERVER, 0, AT(prefix), 0, 0,
         "what the lock's key in Redis begins with"},

@@ -18,6 +18,12 @@ enum option_id {
     OPTION_URL,
     OPTION_USER,
     OPTION_PASSWORD_FILE,
+    OPTION_CACERT,
+    OPTION_CAPATH,
+    OPTION_CERT,
+    OPTION_KEY,
+    OPTION_SNI,
+    OPTION_INSECURE,
     OPTION_PREFIX,
     OPTION_CONNECT_TIMEOUT,
     OPTION_ON_ERROR,
@@ -77,6 +83,8 @@ enum option_kind {
     KIND_DESCRIPTOR,    /* int: an open descriptor that can be written */
     KIND_USER,          /* const char *: not empty, without a colon */
     KIND_PREFIX,        /* const char *: fit to begin a key */
+    KIND_FILE,          /* const char *: a file or folder that can be read */
+    KIND_HOST,          /* const char *: a host's name */
     KIND_PASSWORD_FILE, /* const char *: a path; its first line becomes the password */
     KIND_URL            /* the array of servers */
 };

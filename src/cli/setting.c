@@ -6,9 +6,11 @@
  */
 #include "cli/setting.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -225,6 +227,27 @@ static bool store_path(const char **field, const char *value, const char **why)
     return true;
 }
 
+/* A file or folder that is read later, but whose absence should be known now. */
+static bool store_readable(const char **field, const char *value, struct text *detail,
+                           const char **why)
+{
+    if (access(value, R_OK) != 0) {
+        text_add(detail, "cannot be read: ");
+        text_add(detail, strerror(errno));
+        return fail(why, detail->at);
+    }
+    *field = value;
+    return true;
+}
+
+static bool store_host(const char **field, const char *value, const char **why)
+{
+    if (value[0] == '\0' || strlen(value) > URL_HOST_MAX || strpbrk(value, " \t/:@") != NULL)
+        return fail(why, "is not the name of a host");
+    *field = value;
+    return true;
+}
+
 /* Everybody who may list processes has seen it; nobody needs to see it for longer. */
 static void hide_password(const struct setting *setting)
 {
@@ -300,6 +323,10 @@ static bool store_plain(void *field, const struct option_row *row, const char *v
         return store_descriptor(field, value, why);
     case KIND_PREFIX:
         return store_prefix(field, value, why);
+    case KIND_FILE:
+        return store_readable(field, value, detail, why);
+    case KIND_HOST:
+        return store_host(field, value, why);
     case KIND_PASSWORD_FILE:
         return store_path(field, value, why);
     case KIND_WORD:
@@ -313,7 +340,7 @@ static bool store_plain(void *field, const struct option_row *row, const char *v
 enum exit_status setting_store(struct config *config, const struct setting *setting)
 {
     const struct option_row *row = setting->row;
-    char storage[64];
+    char storage[128];
     struct text detail = TEXT_OVER(storage);
     const char *why = NULL;
 

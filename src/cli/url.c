@@ -300,9 +300,13 @@ static bool parse_any(const char *text, struct url *url, const char **why)
     }
     if ((rest = after_scheme(text, "redis://")) != NULL)
         return parse_tcp(rest, url, why);
+    if ((rest = after_scheme(text, "rediss://")) != NULL) {
+        url->tls = true;
+        return parse_tcp(rest, url, why);
+    }
     if ((rest = after_scheme(text, "unix://")) != NULL)
         return parse_unix(rest, url, why);
-    return fail(why, "does not begin with redis:// or unix://");
+    return fail(why, "does not begin with redis://, rediss:// or unix://");
 }
 
 bool url_parse(const char *text, struct url *url, const char **why)
@@ -324,7 +328,8 @@ void url_wipe(struct url *url)
 
 size_t url_find_password(const char *text, size_t *length)
 {
-    const char *start = after_scheme(text, "redis://");
+    const char *plain = after_scheme(text, "redis://");
+    const char *start = plain != NULL ? plain : after_scheme(text, "rediss://");
     struct part user;
     struct part password = {text, 0};
 
@@ -346,7 +351,8 @@ void url_show(const struct url *url, char *out, size_t size)
         text_add(&text, "unix://");
         text_add(&text, url->path);
     } else {
-        text_add(&text, ipv6 ? "redis://[" : "redis://");
+        text_add(&text, url->tls ? "rediss://" : "redis://");
+        text_add(&text, ipv6 ? "[" : "");
         text_add(&text, url->host);
         text_add(&text, ipv6 ? "]:" : ":");
         text_add_int(&text, url->port);

@@ -1,5 +1,6 @@
 /*
- * Server addresses: redis://[[user]:password@]host[:port][/db] and unix:///path[?db=N].
+ * Server addresses: redis://[[user]:password@]host[:port][/db], the same with rediss:// for TLS, and
+ * unix:///path[?db=N].
  * Pure: no look-up, no I/O.
  */
 #ifndef REDISLOCK_CLI_URL_H
@@ -21,6 +22,7 @@ enum url_scheme { URL_TCP, URL_UNIX };
 
 struct url {
     enum url_scheme scheme;
+    bool tls; /* rediss:// */
     char host[URL_HOST_MAX + 1]; /* TCP: name or literal, IPv6 without brackets, zone kept (%lo) */
     uint16_t port;               /* TCP: 1..65535, default 6379 */
     char path[URL_PATH_MAX + 1]; /* UNIX: absolute, percent-decoded once */

@@ -147,8 +147,7 @@ static void examine_all(struct examination *examination)
 
 int command_doctor(const struct config *config)
 {
-    const struct client_settings server = {&config->servers[0], config->user, &config->password,
-                                           config->password_file};
+    const struct client_settings server = taking_server(config);
     struct examination examination = {.config = config, .client = client_open(&server)};
     if (examination.client == NULL) {
         log_error("out of memory");

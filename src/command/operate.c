@@ -15,6 +15,7 @@
 #include "command/output.h"
 #include "command/report.h"
 #include "command/show.h"
+#include "command/taking.h"
 #include "command/view.h"
 #include "lock/observe.h"
 
@@ -27,8 +28,7 @@ struct operation {
 
 static int begin(struct operation *operation, const struct config *config)
 {
-    const struct client_settings server = {&config->servers[0], config->user, &config->password,
-                                           config->password_file};
+    const struct client_settings server = taking_server(config);
     operation->config = config;
     operation->observer = observer_open(&server, config->prefix);
     operation->observed = malloc(sizeof(*operation->observed));

@@ -196,6 +196,17 @@ int taking_acquire(struct taking *taking, bool *skip)
     return STATUS_OK;
 }
 
+struct client_settings taking_server(const struct config *config)
+{
+    return (struct client_settings){
+        .url = &config->servers[0],
+        .user = config->user,
+        .password = &config->password,
+        .tls = &config->tls,
+        .password_file = config->password_file,
+    };
+}
+
 struct lock_settings taking_settings(const struct config *config, const struct lease *lease)
 {
     return (struct lock_settings){
@@ -207,7 +218,7 @@ struct lock_settings taking_settings(const struct config *config, const struct l
         .min_hold_ms = config->min_hold_ms,
         .mode = mode_of(config),
         .slots = config->slots,
-        .server = {&config->servers[0], config->user, &config->password, config->password_file},
+        .server = taking_server(config),
     };
 }
 

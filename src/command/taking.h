@@ -52,6 +52,9 @@ int taking_slot(const struct taking *taking);
 /* An event with one number (`key` NULL: with none). */
 void taking_tell(const struct taking *taking, const char *what, const char *key, int64_t number);
 
+/* The server of a config. */
+struct client_settings taking_server(const struct config *config);
+
 /* The lock settings of a config; for commands that look at a lock without taking it as well. */
 struct lock_settings taking_settings(const struct config *config, const struct lease *lease);
 

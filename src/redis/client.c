@@ -5,7 +5,6 @@
 #include "redis/client.h"
 
 #include <hiredis/hiredis.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "base/text.h"
 #include "cli/password.h"
 #include "redis/socket.h"
+#include "redis/stream.h"
 
 #define RECEIVE_BYTES     2048 /* a script's reply is far smaller; a page of stack is 4,096 */
 #define DATABASE_DIGITS   16
@@ -21,7 +21,7 @@
 struct client {
     struct client_settings settings;
     struct reply_reader *reader;
-    int fd; /* -1: not connected */
+    struct stream stream;
     bool logged_in;
     bool subscribed; /* the connection takes no other command until it is unsubscribed */
     bool outcome_unknown;
@@ -44,7 +44,7 @@ struct client *client_open(const struct client_settings *settings)
     if (client == NULL)
         return NULL;
     client->settings = *settings;
-    client->fd = -1;
+    client->stream = STREAM_CLOSED;
     client->why = TEXT_OVER(client->why_storage);
     url_show(settings->url, client->address, sizeof(client->address));
     return client;
@@ -52,9 +52,7 @@ struct client *client_open(const struct client_settings *settings)
 
 void client_disconnect(struct client *client)
 {
-    if (client->fd >= 0)
-        close(client->fd);
-    client->fd = -1;
+    stream_close(&client->stream);
     client->logged_in = false;
     client->subscribed = false;
     reply_reader_close(client->reader);
@@ -211,7 +209,7 @@ static enum server_error feed(struct client *client, const struct deadline *dead
     size_t received = 0;
     why_begin(client);
     enum server_error error =
-        socket_receive(client->fd, bytes, sizeof(bytes), deadline, &received, &client->why);
+        stream_receive(&client->stream, bytes, sizeof(bytes), deadline, &received, &client->why);
     if (error == SERVER_OK && !reply_reader_feed(client->reader, bytes, received))
         error = client_nonsense(client, "sent a reply that is too large");
     return error;
@@ -275,20 +273,21 @@ static enum server_error read_unsubscribed(struct client *client, const struct d
 
 static enum server_error connect_if_needed(struct client *client, const struct deadline *deadline)
 {
-    if (client->fd >= 0)
+    if (client->stream.fd >= 0)
         return SERVER_OK;
     client->reader = reply_reader_open();
     if (client->reader == NULL)
         return SERVER_OS;
     why_begin(client);
-    return socket_connect(client->settings.url, deadline, &client->fd, &client->why);
+    return stream_open(&client->stream, client->settings.url, client->settings.tls, deadline,
+                       &client->why);
 }
 
 static enum server_error send_all(struct client *client, struct outgoing *outgoing,
                                   const struct deadline *deadline)
 {
     why_begin(client);
-    return socket_send(client->fd, outgoing->bytes, outgoing->length, deadline, &client->why);
+    return stream_send(&client->stream, outgoing->bytes, outgoing->length, deadline, &client->why);
 }
 
 /* Logs in ahead of the commands where they must not run on a refused login's leftovers. */
@@ -359,7 +358,7 @@ enum server_error client_call(struct client *client, const struct client_command
 void client_subscribed(struct client *client)
 {
     client->subscribed = true;
-    socket_keep_alive(client->fd);
+    socket_keep_alive(client->stream.fd);
 }
 
 enum client_heard client_listen(struct client *client, const struct reply **message,
@@ -379,10 +378,12 @@ enum client_heard client_listen(struct client *client, const struct reply **mess
             client_nonsense(client, "sent something that is no message");
             break;
         }
-        enum deadline_result waited = deadline_wait(client->fd, POLLIN, deadline);
-        if (waited != DEADLINE_READY)
-            return waited == DEADLINE_WOKEN ? CLIENT_HEARD_SIGNAL : CLIENT_HEARD_NOTHING;
-        if (feed(client, deadline) != SERVER_OK)
+        enum server_error error = feed(client, deadline);
+        if (error == SERVER_INTERRUPTED)
+            return CLIENT_HEARD_SIGNAL;
+        if (error != SERVER_OK && clock_boot_ms() >= deadline->at_ms)
+            return CLIENT_HEARD_NOTHING;
+        if (error != SERVER_OK)
             break;
     }
     client_disconnect(client);

@@ -17,11 +17,13 @@
 #include "cli/url.h"
 #include "redis/error.h"
 #include "redis/reply.h"
+#include "redis/tls.h"
 
 struct client_settings {
     const struct url *url;         /* outlives the client */
     const char *user;              /* for a URL without one; NULL: none */
     const struct secret *password; /* for a URL without one; may be unset; outlives the client */
+    const struct tls_settings *tls; /* for rediss://; outlives the client */
     const char *password_file;     /* read again when the server refuses a login; NULL: none */
 };
 
