@@ -13,7 +13,8 @@
 
 #include "base/text.h"
 
-#define DEFAULT_PORT 6379
+#define DEFAULT_PORT  6379
+#define SENTINEL_PORT 26379
 
 /* A part of the text that is being read: not terminated, still percent-encoded. */
 struct part {
@@ -243,6 +244,72 @@ static bool read_host_and_port(struct part rest, struct url *url, const char **w
     return read_host(host, url, why) && read_port(rest, url, why);
 }
 
+/* h1[:port],h2[:port] into places, with `port` where none is named. */
+static bool read_places(struct part rest, struct url *url, uint16_t port, const char **why)
+{
+    bool more = true;
+
+    while (more) {
+        struct part place;
+        struct url one = {.port = port};
+
+        if (url->place_count == URL_PLACES_MAX)
+            return fail(why, "names more than 9 hosts");
+        more = split_at(&rest, ',', &place);
+        if (!read_host_and_port(more ? place : rest, &one, why))
+            return false;
+        memcpy(url->places[url->place_count].host, one.host, sizeof one.host);
+        url->places[url->place_count].port = one.port;
+        url->place_count++;
+    }
+    memcpy(url->host, url->places[0].host, sizeof url->host);
+    url->port = url->places[0].port;
+    return true;
+}
+
+/* Of sentinels: /master[/db]; of a cluster: nothing, or /0. */
+static bool read_tail(const char *tail, struct url *url, const char **why)
+{
+    struct part rest = {tail + 1, strlen(tail) - 1};
+    struct part name;
+
+    if (url->scheme == URL_CLUSTER) {
+        if (strcmp(tail, "/") != 0 && strcmp(tail, "/0") != 0)
+            return fail(why, "has a database other than 0, which a cluster does not have");
+        return true;
+    }
+    if (!split_at(&rest, '/', &name)) {
+        name = rest;
+        rest.length = 0;
+    }
+    if (!decode(name, url->master, sizeof url->master, "has a master's name of more than 127 bytes",
+                why))
+        return false;
+    return rest.length == 0 || read_db(rest, url, why);
+}
+
+/* [[user]:password@]h1[:port],h2[:port][/…] */
+static bool parse_places(const char *text, struct url *url, enum url_scheme scheme,
+                         const char **why)
+{
+    struct part authority = {text, strcspn(text, "/?#")};
+    const char *tail = text + authority.length;
+    struct part user;
+    struct part password;
+
+    take_userinfo(&authority, &user, &password);
+    url->scheme = scheme;
+    if (strpbrk(tail, "?#") != NULL)
+        return fail(why, "has a ? or # that such an address does not take");
+    if (!read_places(authority, url, scheme == URL_SENTINEL ? SENTINEL_PORT : DEFAULT_PORT, why))
+        return false;
+    if (tail[0] == '/' && !read_tail(tail, url, why))
+        return false;
+    if (scheme == URL_SENTINEL && url->master[0] == '\0')
+        return fail(why, "names no master, as in redis+sentinel://h1,h2,h3/mymaster");
+    return read_credentials(user, password, url, why);
+}
+
 /* [[user]:password@]host[:port][/db] */
 static bool parse_tcp(const char *text, struct url *url, const char **why)
 {
@@ -290,22 +357,41 @@ static const char *after_scheme(const char *text, const char *scheme)
     return strncasecmp(text, scheme, length) == 0 ? text + length : NULL;
 }
 
+/* The schemes but unix://, each with and without TLS. */
+static const struct {
+    const char *prefix;
+    enum url_scheme scheme;
+    bool tls;
+} schemes[] = {
+    {"redis://", URL_TCP, false},
+    {"rediss://", URL_TCP, true},
+    {"redis+sentinel://", URL_SENTINEL, false},
+    {"rediss+sentinel://", URL_SENTINEL, true},
+    {"redis+cluster://", URL_CLUSTER, false},
+    {"rediss+cluster://", URL_CLUSTER, true},
+};
+
+#define SCHEME_COUNT (sizeof schemes / sizeof schemes[0])
+
 static bool parse_any(const char *text, struct url *url, const char **why)
 {
-    const char *rest = NULL;
+    const char *rest = after_scheme(text, "unix://");
 
     for (const char *c = text; *c != '\0'; c++) {
         if ((unsigned char)*c <= ' ' || *c == '\x7f')
             return fail(why, "holds a blank or a control byte, which are written as %20 and so on");
     }
-    if ((rest = after_scheme(text, "redis://")) != NULL)
-        return parse_tcp(rest, url, why);
-    if ((rest = after_scheme(text, "rediss://")) != NULL) {
-        url->tls = true;
-        return parse_tcp(rest, url, why);
-    }
-    if ((rest = after_scheme(text, "unix://")) != NULL)
+    if (rest != NULL)
         return parse_unix(rest, url, why);
+    for (size_t i = 0; i < SCHEME_COUNT; i++) {
+        rest = after_scheme(text, schemes[i].prefix);
+        if (rest == NULL)
+            continue;
+        url->tls = schemes[i].tls;
+        if (schemes[i].scheme == URL_TCP)
+            return parse_tcp(rest, url, why);
+        return parse_places(rest, url, schemes[i].scheme, why);
+    }
     return fail(why, "does not begin with redis://, rediss:// or unix://");
 }
 
@@ -328,11 +414,12 @@ void url_wipe(struct url *url)
 
 size_t url_find_password(const char *text, size_t *length)
 {
-    const char *plain = after_scheme(text, "redis://");
-    const char *start = plain != NULL ? plain : after_scheme(text, "rediss://");
+    const char *start = NULL;
     struct part user;
     struct part password = {text, 0};
 
+    for (size_t i = 0; i < SCHEME_COUNT && start == NULL; i++)
+        start = after_scheme(text, schemes[i].prefix);
     if (start != NULL) {
         struct part authority = {start, strcspn(start, "/?#")};
 
@@ -342,20 +429,37 @@ size_t url_find_password(const char *text, size_t *length)
     return (size_t)(password.at - text);
 }
 
+static void add_place(struct text *text, const char *host, uint16_t port)
+{
+    bool ipv6 = strchr(host, ':') != NULL;
+
+    text_add(text, ipv6 ? "[" : "");
+    text_add(text, host);
+    text_add(text, ipv6 ? "]:" : ":");
+    text_add_int(text, port);
+}
+
 void url_show(const struct url *url, char *out, size_t size)
 {
     struct text text = text_over(out, size);
-    bool ipv6 = strchr(url->host, ':') != NULL;
 
     if (url->scheme == URL_UNIX) {
         text_add(&text, "unix://");
         text_add(&text, url->path);
     } else {
-        text_add(&text, url->tls ? "rediss://" : "redis://");
-        text_add(&text, ipv6 ? "[" : "");
-        text_add(&text, url->host);
-        text_add(&text, ipv6 ? "]:" : ":");
-        text_add_int(&text, url->port);
+        for (size_t i = 0; i < SCHEME_COUNT; i++)
+            if (schemes[i].scheme == url->scheme && schemes[i].tls == url->tls)
+                text_add(&text, schemes[i].prefix);
+    }
+    if (url->scheme == URL_TCP)
+        add_place(&text, url->host, url->port);
+    for (int i = 0; i < url->place_count; i++) {
+        text_add(&text, i > 0 ? "," : "");
+        add_place(&text, url->places[i].host, url->places[i].port);
+    }
+    if (url->scheme == URL_SENTINEL) {
+        text_add_char(&text, '/');
+        text_add(&text, url->master);
     }
     if (url->db != 0) {
         text_add(&text, url->scheme == URL_UNIX ? "?db=" : "/");

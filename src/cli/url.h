@@ -12,13 +12,26 @@
 
 #include "base/secret.h"
 
-enum url_scheme { URL_TCP, URL_UNIX };
+enum url_scheme {
+    URL_TCP,
+    URL_UNIX,
+    URL_SENTINEL, /* redis+sentinel://: places are sentinels, which know the master */
+    URL_CLUSTER   /* redis+cluster://: places are nodes, which know the others */
+};
 
 #define URL_HOST_MAX     255
 #define URL_PATH_MAX     107 /* sun_path without its NUL */
 #define URL_USER_MAX     255
 #define URL_PASSWORD_MAX 4096
 #define URL_DB_MAX       1000000
+
+#define URL_PLACES_MAX 9
+#define URL_MASTER_MAX 127
+
+struct url_place {
+    char host[URL_HOST_MAX + 1];
+    uint16_t port;
+};
 
 struct url {
     enum url_scheme scheme;
@@ -29,6 +42,9 @@ struct url {
     char user[URL_USER_MAX + 1]; /* "" when none is named */
     struct secret password;      /* owned; url_wipe releases it */
     int db;                      /* 0 by default */
+    char master[URL_MASTER_MAX + 1]; /* SENTINEL: its name there */
+    int place_count;                 /* SENTINEL, CLUSTER: 1..URL_PLACES_MAX; else 0 */
+    struct url_place places[URL_PLACES_MAX]; /* the first is host and port as well */
 };
 
 /*

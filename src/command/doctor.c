@@ -25,6 +25,7 @@ static int status_of(enum lock_result result)
 {
     switch (result) {
     case LOCK_DENIED:
+    case LOCK_UNTRUSTED:
         return STATUS_DENIED;
     case LOCK_NONSENSE:
     case LOCK_NOT_A_LOCK:
@@ -38,6 +39,7 @@ static int status_of(enum lock_result result)
     case LOCK_TAKEN:
     case LOCK_INTERRUPTED:
     case LOCK_UNAVAILABLE:
+    case LOCK_TOO_FEW_REPLICAS:
     case LOCK_OS:
     default:
         return STATUS_UNAVAILABLE;

@@ -108,7 +108,7 @@ static bool ping(struct examination *examination, int64_t *took_us, enum server_
 
 static int status_of(enum server_error error)
 {
-    if (error == SERVER_DENIED)
+    if (error == SERVER_DENIED || error == SERVER_UNTRUSTED)
         return STATUS_DENIED;
     if (error == SERVER_BAD_DATABASE)
         return STATUS_CONFIG;

@@ -120,6 +120,8 @@ static int64_t turn(void *context)
     case LOCK_INTERRUPTED:
     case LOCK_UNAVAILABLE:
     case LOCK_DENIED:
+    case LOCK_UNTRUSTED:
+    case LOCK_TOO_FEW_REPLICAS:
     case LOCK_NONSENSE:
     case LOCK_BAD_DATABASE:
     case LOCK_OS:

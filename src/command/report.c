@@ -124,6 +124,12 @@ int report_failure(const struct config *config, const char *why, enum lock_resul
     case LOCK_DENIED:
         log_error("%s; check --user, --password-file and the server's ACL", why);
         return STATUS_DENIED;
+    case LOCK_UNTRUSTED:
+        log_error("%s; check --cacert, --cert and --sni", why);
+        return STATUS_DENIED;
+    case LOCK_TOO_FEW_REPLICAS:
+        log_error("%s", why);
+        return STATUS_UNAVAILABLE;
     case LOCK_NOT_A_LOCK:
         log_error("%s; it belongs to something else", why);
         return STATUS_NONSENSE;

@@ -91,6 +91,8 @@ static int tell_verdict(const struct config *config, const struct lock *lock,
     case LOCK_INTERRUPTED:
     case LOCK_UNAVAILABLE:
     case LOCK_DENIED:
+    case LOCK_UNTRUSTED:
+    case LOCK_TOO_FEW_REPLICAS:
     case LOCK_NOT_A_LOCK:
     case LOCK_NONSENSE:
     case LOCK_BAD_DATABASE:

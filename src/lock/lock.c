@@ -98,6 +98,8 @@ enum lock_result inside_of_error(enum server_error error)
         return LOCK_INTERRUPTED;
     case SERVER_DENIED:
         return LOCK_DENIED;
+    case SERVER_UNTRUSTED:
+        return LOCK_UNTRUSTED;
     case SERVER_BAD_DATABASE:
         return LOCK_BAD_DATABASE;
     case SERVER_NOT_A_LOCK:
@@ -111,6 +113,7 @@ enum lock_result inside_of_error(enum server_error error)
     case SERVER_READONLY:
     case SERVER_WRITES_REFUSED:
     case SERVER_NO_SCRIPT:
+    case SERVER_REDIRECTED:
     default:
         return LOCK_UNAVAILABLE;
     }

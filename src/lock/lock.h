@@ -44,6 +44,8 @@ enum lock_result {
     LOCK_INTERRUPTED, /* the deadline's wake_fd became readable */
     LOCK_UNAVAILABLE, /* no working server until the deadline */
     LOCK_DENIED,      /* authentication or ACL */
+    LOCK_UNTRUSTED,   /* TLS verification */
+    LOCK_TOO_FEW_REPLICAS, /* acknowledged the acquisition, which was given up */
     LOCK_NOT_A_LOCK,  /* the key holds another type */
     LOCK_NONSENSE,    /* a reply without sense */
     LOCK_BAD_DATABASE,

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/password.h"
+#include "redis/route.h"
 #include "redis/socket.h"
 #include "redis/stream.h"
 
@@ -22,6 +23,8 @@ struct client {
     struct client_settings settings;
     struct reply_reader *reader;
     struct stream stream;
+    struct route route;
+    struct redirect redirect; /* what the last refusal said, if it was one */
     bool logged_in;
     bool subscribed; /* the connection takes no other command until it is unsubscribed */
     bool outcome_unknown;
@@ -99,7 +102,25 @@ enum server_error client_refused(struct client *client, const struct reply *repl
 {
     why_begin(client);
     text_add_bytes(&client->why, reply->bytes, reply->length);
-    return server_error_classify(reply->bytes, reply->length);
+    enum server_error error = server_error_classify(reply->bytes, reply->length);
+    if (error == SERVER_REDIRECTED &&
+        !redirect_parse(reply->bytes, reply->length, &client->redirect))
+        error = SERVER_NONSENSE;
+    return error;
+}
+
+void client_follow(struct client *client)
+{
+    client_disconnect(client);
+    route_follow(&client->route, client->settings.url, &client->redirect);
+}
+
+void client_end_visit(struct client *client)
+{
+    if (!client->route.visiting)
+        return;
+    client_disconnect(client);
+    route_return(&client->route);
 }
 
 enum server_error client_nonsense(struct client *client, const char *what)
@@ -279,8 +300,25 @@ static enum server_error connect_if_needed(struct client *client, const struct d
     if (client->reader == NULL)
         return SERVER_OS;
     why_begin(client);
-    return stream_open(&client->stream, client->settings.url, client->settings.tls, deadline,
-                       &client->why);
+    return route_open(&client->route, &client->settings, &client->stream, deadline, &client->why);
+}
+
+/* Sentinels can be stale: what they name must say that it is a master. */
+static enum server_error check_role(struct client *client, const struct deadline *deadline)
+{
+    static const char role[] = "*1\r\n$4\r\nROLE\r\n";
+    const struct reply *reply = NULL;
+    enum server_error error = stream_send(&client->stream, role, sizeof(role) - 1, deadline,
+                                          &client->why);
+    if (error == SERVER_OK)
+        error = read_reply(client, &reply, deadline);
+    if (error != SERVER_OK || reply->kind == REPLY_ERROR) /* an ACL may refuse: writing will tell */
+        return error;
+    if (reply->kind == REPLY_ARRAY && reply->count > 0 && reply_is(&reply->items[0], "master"))
+        return SERVER_OK;
+    why_begin(client);
+    text_add(&client->why, "the sentinel names a server that is no master");
+    return SERVER_READONLY;
 }
 
 static enum server_error send_all(struct client *client, struct outgoing *outgoing,
@@ -295,10 +333,16 @@ static enum server_error login_first(struct client *client, const struct deadlin
 {
     struct outgoing outgoing = {NULL, 0};
     int count = add_login(client, &outgoing);
-    enum server_error error = count < 0 ? SERVER_OS : send_all(client, &outgoing, deadline);
+    enum server_error error = SERVER_OK;
+    if (count != 0)
+        error = count < 0 ? SERVER_OS : send_all(client, &outgoing, deadline);
     outgoing_wipe(&outgoing);
     return error == SERVER_OK ? read_login(client, count, deadline) : error;
 }
+
+static const char *const asking_words[] = {"ASKING"};
+static const size_t asking_lengths[] = {6};
+static const struct client_command asking = {1, asking_words, asking_lengths};
 
 static const char *const unsubscribe_words[] = {"UNSUBSCRIBE"};
 static const size_t unsubscribe_lengths[] = {11};
@@ -310,8 +354,12 @@ static enum server_error exchange(struct client *client, const struct client_com
 {
     enum server_error error = connect_if_needed(client, deadline);
     /* behind a refused SELECT the commands would run in database 0: wait for its answer */
-    if (error == SERVER_OK && !client->logged_in && client->settings.url->db != 0)
+    bool by_sentinel = client->settings.url->scheme == URL_SENTINEL;
+    if (error == SERVER_OK && !client->logged_in && (client->settings.url->db != 0 || by_sentinel)) {
         error = login_first(client, deadline);
+        if (error == SERVER_OK && by_sentinel)
+            error = check_role(client, deadline);
+    }
     if (error != SERVER_OK)
         return error;
 
@@ -319,7 +367,8 @@ static enum server_error exchange(struct client *client, const struct client_com
     int logins = client->logged_in ? 0 : add_login(client, &outgoing);
     bool complete = logins >= 0 && (!client->subscribed || outgoing_add(&outgoing, &unsubscribe));
     for (int i = 0; i < count && complete; i++)
-        complete = outgoing_add(&outgoing, &commands[i]);
+        complete = (!client->route.visiting || outgoing_add(&outgoing, &asking)) &&
+                   outgoing_add(&outgoing, &commands[i]);
     if (!complete) {
         outgoing_wipe(&outgoing);
         return SERVER_OS;
@@ -334,8 +383,12 @@ static enum server_error exchange(struct client *client, const struct client_com
     client->logged_in = error == SERVER_OK;
     if (error == SERVER_OK && client->subscribed)
         error = read_unsubscribed(client, deadline);
-    for (int i = 0; i < count && error == SERVER_OK; i++)
-        error = read_reply(client, &replies[i], deadline);
+    for (int i = 0; i < count && error == SERVER_OK; i++) {
+        if (client->route.visiting)
+            error = read_reply(client, &replies[i], deadline); /* of ASKING */
+        if (error == SERVER_OK)
+            error = read_reply(client, &replies[i], deadline);
+    }
     return error;
 }
 
@@ -350,8 +403,11 @@ enum server_error client_call(struct client *client, const struct client_command
         client->outcome_unknown = false;
     if (error == SERVER_OS)
         client_nonsense(client, "out of memory or descriptors on this side");
-    if (error != SERVER_OK)
+    if (error != SERVER_OK) {
         client_disconnect(client);
+        if (error != SERVER_INTERRUPTED)
+            route_failed(&client->route, client->settings.url);
+    }
     return error;
 }
 

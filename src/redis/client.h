@@ -24,6 +24,8 @@ struct client_settings {
     const char *user;              /* for a URL without one; NULL: none */
     const struct secret *password; /* for a URL without one; may be unset; outlives the client */
     const struct tls_settings *tls; /* for rediss://; outlives the client */
+    const char *sentinel_user;     /* for sentinels; NULL: none */
+    const struct secret *sentinel_password; /* NULL or unset: none */
     const char *password_file;     /* read again when the server refuses a login; NULL: none */
 };
 
@@ -76,6 +78,13 @@ void client_disconnect(struct client *client);
 /* For script.c: makes an error reply, or a reply without sense, the reason of a failure. */
 enum server_error client_refused(struct client *client, const struct reply *reply);
 enum server_error client_nonsense(struct client *client, const char *what);
+
+/*
+ * After client_refused gave SERVER_REDIRECTED: the next call goes where the cluster has sent us. An
+ * ASK holds for the calls until client_end_visit.
+ */
+void client_follow(struct client *client);
+void client_end_visit(struct client *client);
 
 /*
  * Subscriptions: after a SUBSCRIBE has been answered, client_subscribed says so; then only

@@ -18,6 +18,8 @@ struct row {
  */
 static const struct row table[] = {
     {"NOSCRIPT", SERVER_NO_SCRIPT, false},
+    {"MOVED ", SERVER_REDIRECTED, false},
+    {"ASK ", SERVER_REDIRECTED, false},
     {"NOTALOCK", SERVER_NOT_A_LOCK, true}, /* our own scripts, naming the type */
     {"WRONGTYPE", SERVER_NOT_A_LOCK, true},
     {"LOADING", SERVER_BUSY, true},

@@ -14,6 +14,8 @@ enum server_error {
     SERVER_BUSY,          /* a state that passes: LOADING, BUSY, TRYAGAIN, too many clients … */
     SERVER_READONLY,      /* this server is a replica: ask for the master again */
     SERVER_WRITES_REFUSED, /* OOM, MISCONF, NOREPLICAS: up, but does not take writes */
+    SERVER_REDIRECTED, /* MOVED, ASK: another node of the cluster has the slot */
+    SERVER_UNTRUSTED,  /* TLS: a certificate was not accepted, by us or by the server */
     SERVER_DENIED,        /* NOAUTH, WRONGPASS, NOPERM, protected mode */
     SERVER_BAD_DATABASE,  /* SELECT refused */
     SERVER_NOT_A_LOCK,    /* the key holds another type */

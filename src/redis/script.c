@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define COUNT_DIGITS 16
+#define HOPS_MAX     5 /* redirects in one call; a cluster in order needs one */
 
 /* The words EVALSHA|EVAL, script, number of keys, keys, arguments. */
 struct script_words {
@@ -73,9 +74,15 @@ static enum server_error run_once(struct client *client, const struct script_cal
 enum server_error script_run(struct client *client, const struct script_call *call,
                              const struct reply **reply, const struct deadline *deadline)
 {
-    enum server_error error = run_once(client, call, false, reply, deadline);
-    if (error == SERVER_NO_SCRIPT)
-        error = run_once(client, call, true, reply, deadline);
+    enum server_error error = SERVER_REDIRECTED;
+    client_end_visit(client);
+    for (int hop = 0; hop <= HOPS_MAX && error == SERVER_REDIRECTED; hop++) {
+        if (hop > 0)
+            client_follow(client);
+        error = run_once(client, call, false, reply, deadline);
+        if (error == SERVER_NO_SCRIPT)
+            error = run_once(client, call, true, reply, deadline);
+    }
     /* a refused login or a wrong role does not mend itself on this connection */
     if (error == SERVER_DENIED || error == SERVER_READONLY)
         client_disconnect(client);
@@ -136,9 +143,15 @@ enum server_error script_run_and_subscribe(struct client *client, const struct s
                                            const struct text *channel, const struct reply **reply,
                                            const struct deadline *deadline)
 {
-    enum server_error error = subscribe_once(client, call, false, channel, reply, deadline);
-    if (error == SERVER_NO_SCRIPT)
-        error = subscribe_once(client, call, true, channel, reply, deadline);
+    enum server_error error = SERVER_REDIRECTED;
+    client_end_visit(client);
+    for (int hop = 0; hop <= HOPS_MAX && error == SERVER_REDIRECTED; hop++) {
+        if (hop > 0)
+            client_follow(client);
+        error = subscribe_once(client, call, false, channel, reply, deadline);
+        if (error == SERVER_NO_SCRIPT)
+            error = subscribe_once(client, call, true, channel, reply, deadline);
+    }
     if (error != SERVER_OK)
         client_disconnect(client); /* which of the four took effect is not worth finding out */
     return error;

@@ -140,6 +140,8 @@ enum server_error socket_connect(const struct url *url, const struct deadline *d
     case URL_UNIX:
         return connect_unix(url, deadline, fd, why);
     case URL_TCP:
+    case URL_SENTINEL:
+    case URL_CLUSTER:
     default:
         return connect_tcp(url, deadline, fd, why);
     }

@@ -40,7 +40,7 @@ static enum server_error judge(const struct stream *stream, enum tls_result resu
         return wait_for(stream, result, deadline, why);
     case TLS_REFUSED:
         text_add(why, reason);
-        return SERVER_DENIED;
+        return SERVER_UNTRUSTED;
     case TLS_CLOSED:
         text_add(why, "the server closed the connection");
         return SERVER_UNREACHABLE;
@@ -61,7 +61,7 @@ static enum server_error start_tls(struct stream *stream, const struct url *url,
         stream->session = stream->module->open(tls, url->host, stream->fd, reason);
     if (stream->session == NULL) {
         text_add(why, reason[0] != '\0' ? reason : "out of memory");
-        return stream->module == NULL ? SERVER_OS : SERVER_DENIED; /* its certificates are no good */
+        return stream->module == NULL ? SERVER_OS : SERVER_UNTRUSTED; /* ours are no good */
     }
     enum server_error error;
     bool again;

@@ -23,7 +23,7 @@ struct stream {
 
 /*
  * Connects to the URL's address and, for rediss://, does the handshake in the same deadline.
- * SERVER_DENIED: a certificate was refused. On anything but SERVER_OK the stream is closed, and
+ * SERVER_UNTRUSTED: a certificate was refused. On anything but SERVER_OK the stream is closed, and
  * `why` says what failed.
  */
 enum server_error stream_open(struct stream *stream, const struct url *url,

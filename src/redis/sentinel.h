@@ -1,0 +1,22 @@
+/*
+ * Asking sentinels for the master.
+ */
+#ifndef REDISLOCK_REDIS_SENTINEL_H
+#define REDISLOCK_REDIS_SENTINEL_H
+
+#include "base/deadline.h"
+#include "base/text.h"
+#include "cli/url.h"
+#include "redis/client.h"
+#include "redis/error.h"
+
+/*
+ * Asks one sentinel after the other, beginning at `*next` of the URL's places, each with its share of
+ * the time. SERVER_OK: `*master` is what one of them says; `*next` is that one. Whether it is true
+ * (sentinels can be stale) is found out by asking the master for its role.
+ */
+enum server_error sentinel_find(const struct client_settings *settings, int *next,
+                                const struct deadline *deadline, struct url_place *master,
+                                struct text *why);
+
+#endif
