@@ -34,6 +34,7 @@ struct lock {
     char head_storage[TOKEN_LENGTH + 32];
     char tail_storage[HOLDER_VALUE_MAX];
     char value_storage[HOLDER_VALUE_MAX + 1];
+    char why_before[512]; /* what had failed before a cancellation, which is not to hide it */
     struct keys keys;
 };
 

@@ -246,12 +246,15 @@ enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
                                      lock->keys.all, arguments.at, probe};
     const struct reply *reply;
     bool listens = want == ACQUIRE_WAIT && !lock->polls;
+    lock->why_before[0] = '\0';
     lock->in_line = lock->in_line || want == ACQUIRE_WAIT || want == ACQUIRE_CLAIM;
     enum server_error error =
         listens ? script_run_and_subscribe(lock->client, &call, &lock->keys.channel, &reply, deadline)
                 : script_run(lock->client, &call, &reply, deadline);
     if (error != SERVER_OK) {
         inside_note_outcome(lock);
+        /* with a full memory no transaction is taken, but a script that keeps our place is */
+        lock->polls = lock->polls || (listens && error == SERVER_WRITES_REFUSED);
         return inside_of_error(error);
     }
     return read_acquired(lock, reply);
@@ -301,6 +304,8 @@ void inside_cancel(struct lock *lock, bool skipped)
 {
     char ticket_storage[HOLDER_VALUE_MAX + 64];
     struct text ticket = TEXT_OVER(ticket_storage);
+    struct text why = TEXT_OVER(lock->why_before);
+    text_add(&why, client_why(lock->client));
     text_add_bytes(&ticket, lock->mode.at, lock->mode.length);
     text_add(&ticket, lock->polls ? ":p:" : ":l:");
     text_add(&ticket, lock->token);
@@ -357,5 +362,5 @@ const struct lock_blocker *lock_blocker(const struct lock *lock)
 
 const char *lock_why(const struct lock *lock)
 {
-    return client_why(lock->client);
+    return lock->why_before[0] != '\0' ? lock->why_before : client_why(lock->client);
 }

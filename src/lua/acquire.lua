@@ -98,8 +98,18 @@ end
 
 local ticket = tonumber(ARGV[8])
 if want == 'wait' then
+  -- Who may not be called, or may not see who listens, is to poll.
+  if ARGV[7] == 'l' then
+    local channel = queue .. ':' .. token
+    if redis.pcall('PUBSUB', 'NUMSUB', channel)['err'] or type(redis.pcall('PUBLISH', channel, '')) == 'table' then
+      return redis.error_reply('NOPERM this user may not use pub/sub')
+    end
+  end
+  -- PEXPIRE first: it passes where memory is full, and after it so does what keeps an old place.
   -- The number is the server's time, so that a lost counter does not let newcomers in front.
-  if not ticket then
+  if ticket then
+    redis.call('PEXPIRE', queue, KEEP)
+  else
     local last = tonumber(redis.call('HGET', state, 'ticket') or '0') or 0
     ticket = math.max(last + 1, micros or 0)
     redis.call('HSET', state, 'ticket', digits(ticket), 'slots', tonumber(mode) and mode or '1')
@@ -108,6 +118,7 @@ if want == 'wait' then
   redis.call('ZADD', queue, digits(ticket), me)
   redis.call('PEXPIRE', queue, KEEP)
   if ARGV[7] == 'p' then
+    redis.call('ZREM', queue, mode .. ':l:' .. token .. ':' .. tail) -- where it listened before
     redis.call('ZADD', leases, digits(now + tonumber(ARGV[9])), token)
     redis.call('PEXPIRE', leases, KEEP)
   end
