@@ -24,6 +24,8 @@ struct lock {
     bool in_line;    /* a ticket of ours may stand in the queue */
     bool polls;      /* waits without pub/sub */
     int64_t ticket;  /* its number; 0: none yet */
+    int64_t known_fence;    /* of the exclusive holder that we were told of last */
+    int64_t known_until_ms; /* until when its lease runs as far as we know (clock_boot_ms) */
     struct lock_blocker blocker;
     struct text mode;  /* x, s or the number of slots, as the scripts want it */
     struct text head;  /* "redislock1:TOKEN:" */
@@ -39,7 +41,7 @@ struct lock {
 };
 
 /* The arguments of a script, numbers spelled out. */
-#define ARGUMENTS_MAX   10
+#define ARGUMENTS_MAX   12
 #define ARGUMENT_DIGITS 24
 struct script_arguments {
     int count;

@@ -150,14 +150,22 @@ static int64_t number_at(const struct reply *reply, size_t index, int64_t otherw
 static void note_blocker(struct lock *lock, const struct reply *reply)
 {
     struct lock_blocker *blocker = &lock->blocker;
+    struct holder before = blocker->holder;
     *blocker = (struct lock_blocker){.age_ms = -1, .left_ms = -1};
     if (reply->count < 2 || reply->items[1].kind != REPLY_STRING)
         return;
-    holder_parse(reply->items[1].bytes, reply->items[1].length, &blocker->holder);
+    if (reply->items[1].length > 0)
+        holder_parse(reply->items[1].bytes, reply->items[1].length, &blocker->holder);
+    else
+        blocker->holder = before; /* lost by the server, but still holding as far as we know */
     int64_t now_ms = number_at(reply, 3, -1);
     blocker->left_ms = number_at(reply, 2, -1);
     blocker->holders = number_at(reply, 4, 1);
     blocker->ahead = number_at(reply, 5, 0);
+    if (reply->items[1].length > 0 && blocker->holder.kind == HOLDER_HELD) {
+        lock->known_fence = blocker->holder.fence;
+        lock->known_until_ms = clock_boot_ms() + blocker->left_ms;
+    }
     if (now_ms < 0 || blocker->holder.kind == HOLDER_FOREIGN)
         return;
     blocker->age_ms = now_ms > blocker->holder.start_ms ? now_ms - blocker->holder.start_ms : 0;
@@ -217,6 +225,10 @@ static void acquire_arguments(const struct lock *lock, enum acquire_want want,
         arguments_add_word(arguments, "");
     arguments_add_number(arguments, POLL_LEASE_MS);
     arguments_add_word(arguments, again ? "again" : "");
+    int64_t known_left = lock->known_until_ms - clock_boot_ms();
+    bool knows = (want == ACQUIRE_WAIT || want == ACQUIRE_CLAIM) && known_left > 0;
+    arguments_add_number(arguments, knows ? lock->known_fence : 0);
+    arguments_add_number(arguments, knows ? known_left : 0);
 }
 
 static enum lock_result read_acquired(struct lock *lock, const struct reply *reply)
@@ -327,6 +339,7 @@ void inside_cancel(struct lock *lock, bool skipped)
     lock->loose_ends = false;
     lock->in_line = false;
     lock->ticket = 0;
+    lock->known_until_ms = 0;
     (void)take_token(lock); /* the old one is dead: a run that waits on needs another */
 }
 

@@ -8,6 +8,7 @@
 --       6 "skip": a refusal counts as a skipped run   "try": it does not   "wait": get in line
 --       7 ear: l or p   8 the number of a ticket we had, or ""   9 ms that a polling waiter counts
 --       10 "again": an earlier attempt may have been applied, or granted
+--       11 the fence of a holder that we were told of, and 12 the ms that are left of its lease; or ""
 -- Reply {"OK", value}
 --     | {"HELD", a holder's value, ms left, server time in ms, how many hold, how many are ahead, ticket}
 --     | {"SLOTS", the N in use} | {"CANCELLED"}
@@ -21,6 +22,9 @@ if redis.call('EXISTS', tombstone) == 1 then
 end
 local value = redis.pcall('GET', lock)
 if type(value) == 'table' then
+  if not string.find(value['err'], 'WRONGTYPE', 1, true) then
+    return value
+  end
   return redis.error_reply('NOTALOCK the key holds a ' .. redis.call('TYPE', lock)['ok'])
 end
 
@@ -67,42 +71,14 @@ if mine then
   return {'OK', held}
 end
 
--- One N for all who hold or wait; it is bound as long as there is anybody.
-local others = (value and string.sub(value, 1, 11) == 'redislock1:') or redis.call('EXISTS', holders, queue) > 0
-if others then
-  local bound = redis.call('HGET', state, 'slots')
-  if bound and bound ~= (tonumber(mode) and mode or '1') then
-    serve(me, now) -- drops the dead of the line, and may show that nobody is left
-    if redis.call('EXISTS', lock, holders, queue) > 0 then
-      return {'SLOTS', bound}
-    end
-  end
-  local first = redis.call('EXISTS', queue) == 1 and serve(me, now)
-  others = first and first ~= me
-end
-
-if not others and has_room(mode) then
-  value = put(mode, token, tail, false, ttl, now)
-  leave(me)
-  return {'OK', value}
-end
-
-if want == 'skip' then
-  -- A full memory may refuse the count; but a read-only replica must not answer at all.
-  local counted = redis.pcall('HINCRBY', state, 'skips', 1)
-  if type(counted) == 'table' and string.find(counted['err'], 'READONLY', 1, true) then
-    return counted
-  end
-  redis.pcall('PEXPIRE', state, KEEP)
-end
-
-local ticket = tonumber(ARGV[8])
-if want == 'wait' then
+-- Puts our ticket into the line, or back into it, and returns its number; or an error.
+local function get_in_line()
+  local ticket = tonumber(ARGV[8])
   -- Who may not be called, or may not see who listens, is to poll.
   if ARGV[7] == 'l' then
     local channel = queue .. ':' .. token
     if redis.pcall('PUBSUB', 'NUMSUB', channel)['err'] or type(redis.pcall('PUBLISH', channel, '')) == 'table' then
-      return redis.error_reply('NOPERM this user may not use pub/sub')
+      return nil, redis.error_reply('NOPERM this user may not use pub/sub')
     end
   end
   -- PEXPIRE first: it passes where memory is full, and after it so does what keeps an old place.
@@ -121,6 +97,52 @@ if want == 'wait' then
     redis.call('ZREM', queue, mode .. ':l:' .. token .. ':' .. tail) -- where it listened before
     redis.call('ZADD', leases, digits(now + tonumber(ARGV[9])), token)
     redis.call('PEXPIRE', leases, KEEP)
+  end
+  return ticket
+end
+
+-- The server has lost its data: the holder that we know of is not there, nor its fence. It may well
+-- run on, and put its lock back; so a waiter lets its lease run out first.
+local known, known_left = tonumber(ARGV[11]) or 0, tonumber(ARGV[12]) or 0
+if known_left > 0 and not value and redis.call('EXISTS', holders) == 0 and
+    (tonumber(redis.call('HGET', state, 'fence') or '0') or 0) < known then
+  local place, refused = get_in_line()
+  return refused or {'HELD', '', known_left, digits(now), 1, redis.call('ZRANK', queue, me), digits(place)}
+end
+
+-- One N for all who hold or wait; it is bound as long as there is anybody.
+local others = (value and string.sub(value, 1, 11) == 'redislock1:') or redis.call('EXISTS', holders, queue) > 0
+if others then
+  local bound = redis.call('HGET', state, 'slots')
+  if bound and bound ~= (tonumber(mode) and mode or '1') then
+    serve(me, now) -- drops the dead of the line, and may show that nobody is left
+    if redis.call('EXISTS', lock, holders, queue) > 0 then
+      return {'SLOTS', bound}
+    end
+  end
+  local first = redis.call('EXISTS', queue) == 1 and serve(me, now)
+  others = first and first ~= me
+end
+
+if not others and has_room(mode) then
+  leave(me) -- first: what is refused after the lock was set would leave it to nobody
+  return {'OK', put(mode, token, tail, false, ttl, now)}
+end
+
+if want == 'skip' then
+  -- A full memory may refuse the count; but a read-only replica must not answer at all.
+  local counted = redis.pcall('HINCRBY', state, 'skips', 1)
+  if type(counted) == 'table' and string.find(counted['err'], 'READONLY', 1, true) then
+    return counted
+  end
+  redis.pcall('PEXPIRE', state, KEEP)
+end
+
+local ticket, refused = nil, nil
+if want == 'wait' then
+  ticket, refused = get_in_line()
+  if refused then
+    return refused
   end
 end
 
