@@ -19,9 +19,12 @@
 #include "base/event.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "command/caller.h"
 #include "command/keep.h"
 #include "command/output.h"
 #include "command/taking.h"
+
+#define LOST_GRACE_MS 1000 /* as a command gets after a definite loss */
 
 struct attach {
     const struct config *config;
@@ -33,23 +36,49 @@ struct attach {
     int kill_timer;
     int runtime_timer; /* --max-runtime; -1: none */
     int lost_fd;
-    bool stopped; /* the script has been told to stop */
+    bool stopped;   /* the script has been told to stop */
+    bool told_lost; /* an event has told of a loss */
     int64_t started_wall_ms;
     int64_t started_ms;
 };
 
-/* The caller, or the process that was named; then it must be there. */
-static int open_script(struct attach *attach)
+/* The process that was named on the command line. */
+static int open_named(struct attach *attach)
 {
-    const struct config *config = attach->config;
-    attach->script = config->attach_pid > 0 ? config->attach_pid : getppid();
+    struct pollfd alive = {-1, POLLIN, 0};
+    attach->script = attach->config->attach_pid;
+    attach->script_fd = alive.fd = (int)syscall(SYS_pidfd_open, attach->script, 0);
+    if (alive.fd < 0) {
+        log_error("cannot watch process %d: %s", (int)attach->script, strerror(errno));
+        /* a number that is no process: none at all, or only a thread of one */
+        return errno == ESRCH || errno == EINVAL || errno == ENOENT ? STATUS_USAGE : STATUS_OS;
+    }
+    if (poll(&alive, 1, 0) == 1) {
+        log_error("process %d has ended", (int)attach->script);
+        return STATUS_USAGE;
+    }
+    if (syscall(SYS_pidfd_send_signal, alive.fd, 0, NULL, 0) != 0) {
+        log_error("could not stop process %d if the lock were lost: %s", (int)attach->script,
+                  strerror(errno));
+        return STATUS_OS;
+    }
+    return STATUS_OK;
+}
+
+static int open_caller(struct attach *attach)
+{
+    attach->script = caller_script();
+    if (attach->script == 0) {
+        log_error("no script has called this; name one with --attach=PID");
+        return STATUS_USAGE;
+    }
     attach->script_fd = (int)syscall(SYS_pidfd_open, attach->script, 0);
     if (attach->script_fd < 0) {
         log_error("cannot watch process %d: %s", (int)attach->script, strerror(errno));
-        return config->attach_pid > 0 && errno == ESRCH ? STATUS_USAGE : STATUS_OS;
+        return STATUS_OS;
     }
-    /* the caller cannot have been replaced by another of its number while we are its child */
-    if (config->attach_pid == 0 && getppid() != attach->script) {
+    /* the caller cannot have been replaced by another of its number while we descend from it */
+    if (caller_script() != attach->script) {
         log_error("the calling script has ended");
         return STATUS_OS;
     }
@@ -94,22 +123,26 @@ static void stop_script(struct attach *attach, const char *reason)
 {
     const struct config *config = attach->config;
     bool by_runtime = strcmp(reason, "max-runtime") == 0;
-    if (attach->stopped)
+    int64_t kill_after = config->kill_after_ms;
+    if (attach->stopped || (attach->told_lost && !by_runtime))
         return;
     if (!by_runtime)
         tell_reason(attach, "lost", reason);
+    attach->told_lost = attach->told_lost || !by_runtime;
     if (!by_runtime && config->on_lost == ON_LOST_WARN)
         return;
     attach->stopped = true;
     tell_reason(attach, "stopping", reason);
     signal_script(attach, config->stop_signal);
-    if (config->kill_after_ms < 0) {
+    if (kill_after < 0) {
         clock_timer_set(attach->kill_timer, CLOCK_NEVER);
         return;
     }
+    if (strcmp(reason, "lost") == 0 && kill_after > LOST_GRACE_MS)
+        kill_after = LOST_GRACE_MS; /* somebody else may be at work already */
     /* from here on the timer is ours alone: an extension must not push it on */
     int timer = clock_timer_open();
-    clock_timer_set(timer, clock_boot_ms() + config->kill_after_ms);
+    clock_timer_set(timer, clock_boot_ms() + kill_after);
     attach->kill_timer = timer;
 }
 
@@ -257,8 +290,10 @@ static int attach_locked(struct attach *attach)
     attach->started_wall_ms = clock_wall_ms();
     if (attach->config->print == PRINT_FENCE)
         status = print_fence(attach);
-    if (status == STATUS_OK && is_readable(attach->script_fd))
-        status = STATUS_OS; /* it ended while we were waiting: nobody is left to tell */
+    if (status == STATUS_OK && is_readable(attach->script_fd)) {
+        log_error("process %d has ended meanwhile", (int)attach->script);
+        status = STATUS_OS;
+    }
     if (status == STATUS_OK)
         status = start_keeper(attach);
     if (status != STATUS_OK)
@@ -271,7 +306,7 @@ int command_attach(const struct config *config)
     struct attach attach = {.config = config, .script_fd = -1, .lost_fd = -1};
     char name[64] = "";
     bool skip = false;
-    int status = open_script(&attach);
+    int status = config->attach_pid > 0 ? open_named(&attach) : open_caller(&attach);
     if (status != STATUS_OK)
         return status;
     read_script_name(attach.script, name, sizeof(name));

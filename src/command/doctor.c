@@ -87,6 +87,10 @@ static void try_waiting(struct trial *trial)
             examine_warning("waiting works by polling only: allow +multi +exec +subscribe "
                             "+unsubscribe +publish +pubsub and the channels %s*",
                             trial->settings.prefix);
+        else if (!examine_calls(trial->examination))
+            examine_warning("waiters are not called when it is their turn, but look by their own "
+                            "clocks: allow +publish +pubsub and the channels %s*",
+                            trial->settings.prefix);
         else
             examine_ok("waiting in line works, by pub/sub");
     }
@@ -96,8 +100,10 @@ static void try_waiting(struct trial *trial)
 static void try_lock(struct trial *trial, struct lock *lock, const char *what)
 {
     struct deadline deadline = in_time(trial);
-    if (!passed(trial, lock, "acquire", lock_acquire(lock, false, &deadline), LOCK_OK))
+    if (!passed(trial, lock, "acquire", lock_acquire(lock, false, &deadline), LOCK_OK)) {
+        lock_forget(lock); /* a script that was refused half-way has not undone the first half */
         return;
+    }
     bool good = passed(trial, lock, "extend", lock_extend(lock), LOCK_OK);
     if (good && trial->settings.mode == LOCK_MODE_EXCLUSIVE)
         try_waiting(trial);

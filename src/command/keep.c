@@ -81,6 +81,8 @@ static int64_t lost(struct keep *keep, enum lock_result result, bool expired)
         text_add(&loss, "its key now holds something else");
     } else if (expired) {
         text_add(&loss, "it has expired");
+    } else if (keep->config->shared || keep->config->slots > 1) {
+        text_add(&loss, "our place among the holders vanished");
     } else if (keep->config->restore) {
         text_add(&loss, "its key vanished, and it was taken away or held by somebody else since");
     } else {

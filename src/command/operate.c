@@ -99,7 +99,8 @@ static void show_progress(size_t found)
     log_status(text.at);
 }
 
-static int list_row(const struct operation *operation, bool first, const char *name)
+/* `*shown` counts the locks that were printed. */
+static int list_row(const struct operation *operation, size_t *shown, const char *name)
 {
     char storage[SHOW_ROW_MAX];
     struct text row = TEXT_OVER(storage);
@@ -109,7 +110,7 @@ static int list_row(const struct operation *operation, bool first, const char *n
     if (result != LOCK_OK)
         return failed(operation, result);
     if (operation->config->json) {
-        (void)fputs(first ? "" : ",\n", stdout);
+        (void)fputs((*shown)++ == 0 ? "" : ",\n", stdout);
         show_json(name, operation->observed);
         return STATUS_OK;
     }
@@ -136,8 +137,9 @@ static int list_once(const struct operation *operation)
         (void)puts(head.at);
     }
     (void)fputs(status == STATUS_OK && config->json ? "[" : "", stdout);
+    size_t shown = 0;
     for (size_t i = 0; i < names.count && status == STATUS_OK; i++)
-        status = list_row(operation, i == 0, names.at[i]);
+        status = list_row(operation, &shown, names.at[i]);
     (void)fputs(status == STATUS_OK && config->json ? "]\n" : "", stdout);
     names_free(&names);
     return status == STATUS_OK ? (int)output_finish() : status;
@@ -163,7 +165,7 @@ int command_list(const struct config *config)
         return end(&operation, status);
     if (config->watch_ms == 0)
         status = list_once(&operation);
-    else if (config->json || isatty(STDOUT_FILENO) != 1)
+    else if (config->json || isatty(STDOUT_FILENO) != 1 || isatty(STDIN_FILENO) != 1)
         status = list_again(&operation);
     else
         status = view_run(config, operation.observer, operation.observed);

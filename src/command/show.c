@@ -157,7 +157,7 @@ void show_text(const char *name, const struct observed *observed)
 
 static void json_string(const char *key, const char *value)
 {
-    char storage[2048];
+    char storage[4096]; /* a NAME of 512 bytes, each of them \u00NN */
     struct text text = TEXT_OVER(storage);
     text_add_json(&text, value, strlen(value));
     (void)printf("\"%s\":\"%s\"", key, text.at);
@@ -271,15 +271,31 @@ void show_json(const char *name, const struct observed *observed)
 #define NAME_WIDTH   28
 #define HOLDER_WIDTH 30
 
-/* Adds `words` in `width` columns, cut where they are longer; bytes that are no columns count too. */
+size_t show_fit(const char *words, size_t width, size_t *columns)
+{
+    size_t length = 0;
+    *columns = 0;
+    for (;; (*columns)++) {
+        size_t end = length;
+        if (words[end] == '\0' || *columns == width)
+            return length;
+        do
+            end++; /* over the bytes that follow the first of a UTF-8 character */
+        while (((unsigned char)words[end] & 0xc0) == 0x80);
+        length = end;
+    }
+}
+
+/* Adds `words` in `width` columns, cut where they are longer. */
 static void add_column(struct text *row, const char *words, size_t width)
 {
     char storage[SHOW_ROW_MAX];
     struct text visible = TEXT_OVER(storage);
+    size_t columns;
     text_add_visible(&visible, words, strlen(words));
-    size_t length = visible.length < width ? visible.length : width;
+    size_t length = show_fit(visible.at, width, &columns);
     text_add_bytes(row, visible.at, length);
-    for (; length < width + 1; length++)
+    for (; columns < width + 1; columns++)
         text_add_char(row, ' ');
 }
 

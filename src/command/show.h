@@ -15,6 +15,12 @@ void show_json(const char *name, const struct observed *observed);
 /* Adds one holder in words: "held by web-2 (pid 4711, deploy) since 02:00:00, 3m12s ago". */
 void show_add_holder(struct text *text, const struct observed_holder *holder);
 
+/*
+ * How many bytes of valid UTF-8 fit into `width` columns, a column for each character; `*columns` is
+ * how many they fill.
+ */
+size_t show_fit(const char *words, size_t width, size_t *columns);
+
 /* One row of --list, and its head. */
 #define SHOW_ROW_MAX 512
 void show_add_row_head(struct text *row);

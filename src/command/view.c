@@ -27,7 +27,7 @@
 #define CLEAR_TO_RIGHT "\033[K\r\n"
 #define CLEAR_BELOW    "\033[J"
 #define BAR_WIDTH      10
-#define NAMES_EVERY_MS 10000 /* new names are looked for less often than the locks we know */
+#define NAMES_SHARE    20 /* new names are looked for so seldom that it takes 1/20 of the time */
 #define SCREEN_BYTES   65536
 
 struct view {
@@ -83,6 +83,7 @@ static bool open_screen(struct view *view)
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
+    raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* stopped, it would leave the shell on our screen */
     if (view->signals_fd < 0 || tcsetattr(STDIN_FILENO, TCSANOW, &raw) != 0)
         return false;
     write_all(ENTER_SCREEN, strlen(ENTER_SCREEN));
@@ -100,8 +101,8 @@ static void close_screen(const struct view *view)
 /* Adds a line, cut to the width of the screen. */
 static void add_line(const struct view *view, struct text *screen, const char *line)
 {
-    size_t length = strlen(line);
-    text_add_bytes(screen, line, length < view->columns ? length : view->columns - 1);
+    size_t columns;
+    text_add_bytes(screen, line, show_fit(line, view->columns - 1, &columns));
     text_add(screen, CLEAR_TO_RIGHT);
 }
 
@@ -141,7 +142,8 @@ static enum lock_result read_names(struct view *view)
 {
     struct names fresh;
     struct deadline deadline = {clock_boot_ms() + view->config->connect_timeout_ms, -1};
-    if (clock_boot_ms() < view->names_at_ms)
+    int64_t began = clock_boot_ms();
+    if (began < view->names_at_ms)
         return LOCK_OK;
     enum lock_result result =
         names_collect(&fresh, view->observer, view->config->pattern, NULL, &deadline);
@@ -151,7 +153,8 @@ static enum lock_result read_names(struct view *view)
     }
     names_free(&view->names);
     view->names = fresh;
-    view->names_at_ms = clock_boot_ms() + NAMES_EVERY_MS;
+    int64_t now = clock_boot_ms();
+    view->names_at_ms = now + (now - began) * NAMES_SHARE;
     return LOCK_OK;
 }
 
@@ -181,8 +184,12 @@ static enum lock_result draw(struct view *view)
         result = draw_row(view, &screen, view->names.at[i]);
     if (view->names.count > room)
         add_line(view, &screen, "…");
-    if (result != LOCK_OK)
-        add_line(view, &screen, observer_why(view->observer));
+    if (result != LOCK_OK) {
+        char storage[SHOW_ROW_MAX];
+        struct text why = TEXT_OVER(storage);
+        text_add_visible(&why, observer_why(view->observer), strlen(observer_why(view->observer)));
+        add_line(view, &screen, why.at);
+    }
     text_add(&screen, CLEAR_BELOW);
     write_all(screen.at, screen.length);
     return result;

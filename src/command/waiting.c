@@ -51,7 +51,8 @@ static void tell(void *context, const struct lock_blocker *blocker, bool polls)
     report_add_blocker(&text, blocker);
 
     if (polls && !waiting->polls)
-        log_info("the server forbids pub/sub to this user: waiting by polling");
+        log_info("cannot listen to the server (pub/sub is forbidden, or its memory full): "
+                 "waiting by polling");
     waiting->polls = polls;
     if (waiting->terminal)
         log_status(text.at);

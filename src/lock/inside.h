@@ -26,6 +26,8 @@ struct lock {
     bool in_line;    /* a ticket of ours may stand in the queue */
     bool polls;      /* waits without pub/sub */
     int64_t ticket;  /* its number; 0: none yet */
+    int64_t known_fence;    /* of the exclusive holder that we were told of last */
+    int64_t known_until_ms; /* until when its lease runs as far as we know (clock_boot_ms) */
     struct lock_blocker blocker;
     struct text mode;  /* x, s or the number of slots, as the scripts want it */
     struct text head;  /* "redislock1:TOKEN:" */
@@ -36,11 +38,12 @@ struct lock {
     char head_storage[TOKEN_LENGTH + 32];
     char tail_storage[HOLDER_VALUE_MAX];
     char value_storage[HOLDER_VALUE_MAX + 1];
+    char why_before[512]; /* what had failed before a cancellation, which is not to hide it */
     struct keys keys; /* the last: lock_open clears what stands before it */
 };
 
 /* The arguments of a script, numbers spelled out. */
-#define ARGUMENTS_MAX   10
+#define ARGUMENTS_MAX   12
 #define ARGUMENT_DIGITS 24
 struct script_arguments {
     int count;

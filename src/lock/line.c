@@ -95,7 +95,7 @@ static enum lock_result ask(struct lock *lock, enum acquire_want want, int64_t c
         result = inside_acquire(lock, want, &connect);
     }
     /* the wait has ended before the server came back: it is the wait that failed */
-    if (result == LOCK_UNAVAILABLE && connect.at_ms == deadline->at_ms && lock->ticket != 0)
+    if (result == LOCK_UNAVAILABLE && connect.at_ms == deadline->at_ms)
         result = LOCK_HELD;
     return result;
 }

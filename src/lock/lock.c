@@ -154,14 +154,22 @@ static int64_t number_at(const struct reply *reply, size_t index, int64_t otherw
 static void note_blocker(struct lock *lock, const struct reply *reply)
 {
     struct lock_blocker *blocker = &lock->blocker;
+    struct holder before = blocker->holder;
     *blocker = (struct lock_blocker){.age_ms = -1, .left_ms = -1};
     if (reply->count < 2 || reply->items[1].kind != REPLY_STRING)
         return;
-    holder_parse(reply->items[1].bytes, reply->items[1].length, &blocker->holder);
+    if (reply->items[1].length > 0)
+        holder_parse(reply->items[1].bytes, reply->items[1].length, &blocker->holder);
+    else
+        blocker->holder = before; /* lost by the server, but still holding as far as we know */
     int64_t now_ms = number_at(reply, 3, -1);
     blocker->left_ms = number_at(reply, 2, -1);
     blocker->holders = number_at(reply, 4, 1);
     blocker->ahead = number_at(reply, 5, 0);
+    if (reply->items[1].length > 0 && blocker->holder.kind == HOLDER_HELD) {
+        lock->known_fence = blocker->holder.fence;
+        lock->known_until_ms = clock_boot_ms() + blocker->left_ms;
+    }
     if (now_ms < 0 || blocker->holder.kind == HOLDER_FOREIGN)
         return;
     blocker->age_ms = now_ms > blocker->holder.start_ms ? now_ms - blocker->holder.start_ms : 0;
@@ -221,6 +229,10 @@ static void acquire_arguments(const struct lock *lock, enum acquire_want want,
         arguments_add_word(arguments, "");
     arguments_add_number(arguments, POLL_LEASE_MS);
     arguments_add_word(arguments, again ? "again" : "");
+    int64_t known_left = lock->known_until_ms - clock_boot_ms();
+    bool knows = (want == ACQUIRE_WAIT || want == ACQUIRE_CLAIM) && known_left > 0;
+    arguments_add_number(arguments, knows ? lock->known_fence : 0);
+    arguments_add_number(arguments, knows ? known_left : 0);
 }
 
 static enum lock_result read_acquired(struct lock *lock, const struct reply *reply)
@@ -250,12 +262,15 @@ enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
                                      lock->keys.all, arguments.at, probe};
     const struct reply *reply;
     bool listens = want == ACQUIRE_WAIT && !lock->polls;
+    lock->why_before[0] = '\0';
     lock->in_line = lock->in_line || want == ACQUIRE_WAIT || want == ACQUIRE_CLAIM;
     enum server_error error =
         listens ? script_run_and_subscribe(lock->client, &call, &lock->keys.channel, &reply, deadline)
                 : script_run(lock->client, &call, &reply, deadline);
     if (error != SERVER_OK) {
         inside_note_outcome(lock);
+        /* with a full memory no transaction is taken, but a script that keeps our place is */
+        lock->polls = lock->polls || (listens && error == SERVER_WRITES_REFUSED);
         return inside_of_error(error);
     }
     return read_acquired(lock, reply);
@@ -305,6 +320,8 @@ void inside_cancel(struct lock *lock, bool skipped)
 {
     char ticket_storage[HOLDER_VALUE_MAX + 64];
     struct text ticket = TEXT_OVER(ticket_storage);
+    struct text why = TEXT_OVER(lock->why_before);
+    text_add(&why, client_why(lock->client));
     text_add_bytes(&ticket, lock->mode.at, lock->mode.length);
     text_add(&ticket, lock->polls ? ":p:" : ":l:");
     text_add(&ticket, lock->token);
@@ -326,6 +343,7 @@ void inside_cancel(struct lock *lock, bool skipped)
     lock->loose_ends = false;
     lock->in_line = false;
     lock->ticket = 0;
+    lock->known_until_ms = 0;
     (void)take_token(lock); /* the old one is dead: a run that waits on needs another */
 }
 
@@ -361,5 +379,5 @@ const struct lock_blocker *lock_blocker(const struct lock *lock)
 
 const char *lock_why(const struct lock *lock)
 {
-    return client_why(lock->client);
+    return lock->why_before[0] != '\0' ? lock->why_before : client_why(lock->client);
 }

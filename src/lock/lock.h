@@ -76,7 +76,7 @@ enum lock_result lock_acquire(struct lock *lock, bool count_skip, const struct d
 
 /*
  * Told while waiting, whenever it is learned anew who holds the lock and how many are ahead, and
- * whether the wait goes by polling, because pub/sub is forbidden.
+ * whether the wait goes by polling, because pub/sub is forbidden or the server's memory full.
  */
 struct lock_waiting {
     void (*tell)(void *context, const struct lock_blocker *blocker, bool polls);

@@ -8,6 +8,7 @@
 --       6 "skip": a refusal counts as a skipped run   "try": it does not   "wait": get in line
 --       7 ear: l or p   8 the number of a ticket we had, or ""   9 ms that a polling waiter counts
 --       10 "again": an earlier attempt may have been applied, or granted
+--       11 the fence of a holder that we were told of, and 12 the ms that are left of its lease; or ""
 -- Reply {"OK", value}
 --     | {"HELD", a holder's value, ms left, server time in ms, how many hold, how many are ahead, ticket}
 --     | {"SLOTS", the N in use} | {"CANCELLED"}
@@ -18,6 +19,9 @@ local ttl = tonumber(ARGV[3])
 
 local value = redis.pcall('GET', lock)
 if type(value) == 'table' then
+  if not string.find(value['err'], 'WRONGTYPE', 1, true) then
+    return value
+  end
   return redis.error_reply('NOTALOCK the key holds a ' .. redis.call('TYPE', lock)['ok'])
 end
 
@@ -68,6 +72,45 @@ if mine then
   return {'OK', held}
 end
 
+-- Puts our ticket into the line, or back into it, and returns its number; or an error.
+local function get_in_line()
+  local ticket = tonumber(ARGV[8])
+  -- Who may not be called, or may not see who listens, is to poll.
+  if ARGV[7] == 'l' then
+    local channel = queue .. ':' .. token
+    if redis.pcall('PUBSUB', 'NUMSUB', channel)['err'] or type(redis.pcall('PUBLISH', channel, '')) == 'table' then
+      return nil, redis.error_reply('NOPERM this user may not use pub/sub')
+    end
+  end
+  -- PEXPIRE first: it passes where memory is full, and after it so does what keeps an old place.
+  -- The number is the server's time, so that a lost counter does not let newcomers in front.
+  if ticket then
+    redis.call('PEXPIRE', queue, KEEP)
+  else
+    local last = tonumber(redis.call('HGET', state, 'ticket') or '0') or 0
+    ticket = math.max(last + 1, micros or 0)
+    redis.call('HSET', state, 'ticket', digits(ticket), 'slots', tonumber(mode) and mode or '1')
+    redis.call('PEXPIRE', state, KEEP)
+  end
+  redis.call('ZADD', queue, digits(ticket), me)
+  redis.call('PEXPIRE', queue, KEEP)
+  if ARGV[7] == 'p' then
+    redis.call('ZREM', queue, mode .. ':l:' .. token .. ':' .. tail) -- where it listened before
+    redis.call('ZADD', leases, digits(now + tonumber(ARGV[9])), token)
+    redis.call('PEXPIRE', leases, KEEP)
+  end
+  return ticket
+end
+
+-- The server has lost its data: the holder that we know of is not there, nor its fence. It may well
+-- run on, and put its lock back; so a waiter lets its lease run out first.
+local known, known_left = tonumber(ARGV[11]) or 0, tonumber(ARGV[12]) or 0
+if known_left > 0 and not value and redis.call('EXISTS', holders) == 0 and
+    (tonumber(redis.call('HGET', state, 'fence') or '0') or 0) < known then
+  local place, refused = get_in_line()
+  return refused or {'HELD', '', known_left, digits(now), 1, redis.call('ZRANK', queue, me), digits(place)}
+end
+
 -- One N for all who hold or wait; it is bound as long as there is anybody.
 local others = (value and string.sub(value, 1, 11) == 'redislock1:') or redis.call('EXISTS', holders, queue) > 0
 if others then
@@ -83,9 +126,8 @@ if others then
 end
 
 if not others and has_room(mode) then
-  value = put(mode, token, tail, false, ttl, now)
-  leave(me)
-  return {'OK', value}
+  leave(me) -- first: what is refused after the lock was set would leave it to nobody
+  return {'OK', put(mode, token, tail, false, ttl, now)}
 end
 
 if want == 'skip' then
@@ -97,20 +139,11 @@ if want == 'skip' then
   redis.pcall('PEXPIRE', state, KEEP)
 end
 
-local ticket = tonumber(ARGV[8])
+local ticket, refused = nil, nil
 if want == 'wait' then
-  -- The number is the server's time, so that a lost counter does not let newcomers in front.
-  if not ticket then
-    local last = tonumber(redis.call('HGET', state, 'ticket') or '0') or 0
-    ticket = math.max(last + 1, micros or 0)
-    redis.call('HSET', state, 'ticket', digits(ticket), 'slots', tonumber(mode) and mode or '1')
-    redis.call('PEXPIRE', state, KEEP)
-  end
-  redis.call('ZADD', queue, digits(ticket), me)
-  redis.call('PEXPIRE', queue, KEEP)
-  if ARGV[7] == 'p' then
-    redis.call('ZADD', leases, digits(now + tonumber(ARGV[9])), token)
-    redis.call('PEXPIRE', leases, KEEP)
+  ticket, refused = get_in_line()
+  if refused then
+    return refused
   end
 end
 

@@ -11,8 +11,8 @@ end
 local time = redis.call('TIME')
 local ttl = tonumber(ARGV[2])
 local expiry = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) + ttl
+-- PEXPIRE first: it passes where memory is full, and after it so does ZADD.
+local left = math.max(redis.call('PTTL', KEYS[1]), ttl + 1000)
+redis.call('PEXPIRE', KEYS[1], string.format('%.0f', left))
 redis.call('ZADD', KEYS[1], 'XX', string.format('%.0f', expiry), ARGV[1])
-if redis.call('PTTL', KEYS[1]) < ttl + 1000 then
-  redis.call('PEXPIRE', KEYS[1], string.format('%.0f', ttl + 1000))
-end
 return {'OK'}
