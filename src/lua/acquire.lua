@@ -33,8 +33,9 @@ end
 local now = micros and math.floor(micros / 1000) or tonumber(ARGV[4])
 
 local token = string.match(head, '^redislock1:(%x+):$')
-if redis.call('EXISTS', tombstone, holders, queue) == 0 and not value then
-  return {'OK', put(mode, token, tail, false, ttl, now)} -- nobody is here: the way of most runs
+-- Nobody is here, nor is known to have been: the way of most runs.
+if redis.call('EXISTS', tombstone, holders, queue) == 0 and not value and ARGV[11] == '0' then
+  return {'OK', put(mode, token, tail, false, ttl, now)}
 end
 if redis.call('EXISTS', tombstone) == 1 then
   return {'CANCELLED'}
