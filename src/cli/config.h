@@ -47,6 +47,7 @@ enum config_source {
     SOURCE_COMMAND_LINE
 };
 
+#define CONFIG_SERVERS_MAX 15
 #define CONFIG_NAME_MAX 512 /* bytes in a lock's NAME */
 
 /* Read where --config names no other; a packager may move it. */
@@ -69,7 +70,7 @@ struct config {
     int64_t watch_ms; /* --list --watch; 0: once */
 
     struct url *servers; /* server_count of them, owned */
-    size_t server_count; /* 1 */
+    size_t server_count; /* 1, or the N of a quorum */
     enum config_source servers_source;
     const char *user;          /* --user, for a URL without one; NULL: not given */
     struct secret password;    /* for a URL without one; bytes NULL: none */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -249,39 +250,95 @@ static bool store_host(const char **field, const char *value, const char **why)
 }
 
 /* Everybody who may list processes has seen it; nobody needs to see it for longer. */
-static void hide_password(const struct setting *setting)
+static void hide_password(const struct setting *setting, const char *url, size_t at)
 {
     size_t length;
-    size_t offset = url_find_password(setting->value, &length);
+    size_t offset = url_find_password(url, &length);
 
     if (length == 0 || setting->erasable == NULL)
         return;
-    memset(setting->erasable + offset, '*', length);
+    memset(setting->erasable + at + offset, '*', length);
     if (setting->source == SOURCE_COMMAND_LINE)
         log_warning("--url: its password could be seen in the process list until now; give it by "
                     "REDISLOCK_URL or --password-file");
 }
 
-/* config->servers has one place; the quorum will need more. */
+/* Where the URL that begins at `text` ends: at a blank, or at a comma that begins another URL (within
+ * an address of sentinels or of a cluster, a comma stands between hosts). */
+static size_t url_extent(const char *text)
+{
+    size_t length = 0;
+
+    for (; text[length] != '\0' && text[length] != ' ' && text[length] != '\t'; length++) {
+        const char *behind = text + length + 1;
+
+        if (text[length] != ',')
+            continue;
+        size_t scheme = strspn(behind, "abcdefghijklmnopqrstuvwxyz+");
+
+        if (scheme > 0 && strncmp(behind + scheme, "://", 3) == 0)
+            break;
+    }
+    return length;
+}
+
+static enum exit_status add_server(struct config *config, const struct setting *setting,
+                                   const char *text, size_t length)
+{
+    const char *why = "cannot be kept: out of memory";
+    char *one = strndup(text, length);
+    struct url *servers = realloc(config->servers, (config->server_count + 1) * sizeof *servers);
+    enum exit_status status = STATUS_OK;
+
+    if (servers != NULL)
+        config->servers = servers;
+    if (one == NULL || servers == NULL ||
+        !url_parse(one, &config->servers[config->server_count], &why)) {
+        char shown[256] = "";
+
+        if (one != NULL)
+            url_redact(one, shown, sizeof shown);
+        status = setting_refuse(setting, shown, why);
+    } else {
+        config->server_count++;
+        hide_password(setting, one, (size_t)(text - setting->value));
+    }
+    if (one != NULL)
+        secret_wipe_bytes(one, length);
+    free(one);
+    return status;
+}
+
+static void forget_servers(struct config *config)
+{
+    while (config->server_count > 0)
+        url_wipe(&config->servers[--config->server_count]);
+}
+
+/* A value names one server or several; a repeated --url adds more. */
 static enum exit_status store_url(struct config *config, const struct setting *setting)
 {
-    const char *why;
-    struct url parsed;
+    const char *at = setting->value;
+    enum exit_status status = STATUS_OK;
+    bool adds = setting->source == SOURCE_COMMAND_LINE &&
+                config->servers_source == SOURCE_COMMAND_LINE;
+    size_t before;
 
-    if (strpbrk(setting->value, " \t,") != NULL)
-        return setting_refuse(setting, NULL,
-                              "takes one server; a blank or comma in it is written as %20 or %2C");
-    if (setting->source == SOURCE_COMMAND_LINE && config->servers_source == SOURCE_COMMAND_LINE)
-        return setting_refuse(setting, NULL, "takes one server and was given twice");
-    if (!url_parse(setting->value, &parsed, &why)) {
-        char shown[256];
+    if (!adds)
+        forget_servers(config);
+    before = config->server_count;
+    for (at += strspn(at, " \t,"); *at != '\0' && status == STATUS_OK; at += strspn(at, " \t,")) {
+        size_t length = url_extent(at);
 
-        url_redact(setting->value, shown, sizeof shown);
-        return setting_refuse(setting, shown, why);
+        if (config->server_count == CONFIG_SERVERS_MAX)
+            return setting_refuse(setting, NULL, "names more than 15 servers");
+        status = add_server(config, setting, at, length);
+        at += length;
     }
-    hide_password(setting);
-    url_wipe(&config->servers[0]);
-    config->servers[0] = parsed;
+    if (status != STATUS_OK)
+        return status;
+    if (config->server_count == before)
+        return setting_refuse(setting, setting->value, "names no server");
     config->servers_source = setting->source;
     return STATUS_OK;
 }
