@@ -20,6 +20,7 @@
 #include "cli/credentials.h"
 #include "cli/environment.h"
 #include "cli/operands.h"
+#include "cli/password.h"
 #include "cli/setting.h"
 
 /* What is known while loading and forgotten after. */
@@ -220,17 +221,70 @@ static enum exit_status store_fallback(struct load *load)
     return setting_store(load->config, &setting);
 }
 
+static enum exit_status refused(const struct load *load, enum option_id one, enum option_id other)
+{
+    const enum config_source *by = load->given_by;
+    bool by_command_line = by[one] == SOURCE_COMMAND_LINE || by[other] == SOURCE_COMMAND_LINE;
+
+    return by_command_line ? STATUS_USAGE : STATUS_CONFIG;
+}
+
+static enum exit_status read_sentinel_password(struct load *load)
+{
+    const char *path = load->config->sentinel_password_file;
+    const char *why;
+
+    if (path == NULL || password_read(path, &load->config->sentinel_password, &why))
+        return STATUS_OK;
+    log_error("--sentinel-password-file: '%s' cannot be used: %s", path, why);
+    return refused(load, OPTION_SENTINEL_PASSWORD_FILE, OPTION_SENTINEL_PASSWORD_FILE);
+}
+
+static bool is_same_server(const struct url *a, const struct url *b)
+{
+    char one[URL_SHOWN_MAX];
+    char other[URL_SHOWN_MAX];
+
+    url_show(a, one, sizeof one);
+    url_show(b, other, sizeof other);
+    return strcmp(one, other) == 0;
+}
+
+/* What a quorum cannot do, and what would be none. */
+static enum exit_status check_servers(const struct load *load)
+{
+    const struct config *config = load->config;
+    bool steps = config->mode == MODE_ACQUIRE || config->mode == MODE_EXTEND ||
+                 config->mode == MODE_RELEASE;
+
+    if (config->server_count == 1)
+        return STATUS_OK;
+    for (size_t i = 1; i < config->server_count; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (is_same_server(&config->servers[i], &config->servers[j])) {
+                log_error("--url: a server is named twice; a quorum needs independent servers");
+                return refused(load, OPTION_URL, OPTION_URL);
+            }
+        }
+    }
+    if (config->slots > 1) {
+        log_error("--slots counts on one server, not on a quorum of several");
+        return refused(load, OPTION_SLOTS, OPTION_URL);
+    }
+    if (steps) {
+        log_error("a token is of one server; with several use a command or --attach");
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
 /* A shared lock has no places to count. */
 static enum exit_status check_slots(const struct load *load)
 {
-    const enum config_source *by = load->given_by;
-
     if (!load->config->shared || load->config->slots == 0)
         return STATUS_OK;
     log_error("--shared and --slots exclude each other");
-    return by[OPTION_SHARED] == SOURCE_COMMAND_LINE || by[OPTION_SLOTS] == SOURCE_COMMAND_LINE
-               ? STATUS_USAGE
-               : STATUS_CONFIG;
+    return refused(load, OPTION_SHARED, OPTION_SLOTS);
 }
 
 static enum exit_status store_all(struct load *load, int argc, char **argv)
@@ -248,7 +302,11 @@ static enum exit_status store_all(struct load *load, int argc, char **argv)
     if (status == STATUS_OK)
         status = credentials_load(load->config, &load->password_file, &load->environment);
     if (status == STATUS_OK)
+        status = read_sentinel_password(load);
+    if (status == STATUS_OK)
         status = check_slots(load);
+    if (status == STATUS_OK)
+        status = check_servers(load);
     return status;
 }
 

@@ -77,6 +77,10 @@ struct config {
     const char *password_file; /* path it came from, to be read again after a refusal; or NULL */
     const char *prefix;        /* "lock:" */
     int64_t connect_timeout_ms;
+    int wait_replicas;
+    const char *sentinel_user;          /* for sentinels, which have users of their own */
+    const char *sentinel_password_file;
+    struct secret sentinel_password;
 
     struct tls_settings tls; /* for servers with rediss:// */
 

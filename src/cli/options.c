@@ -13,7 +13,7 @@
 const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_URL] = {
         "url", 'u', "URL", "redis://127.0.0.1:6379", KIND_URL, GROUP_SERVER, 0, 0, 0, 0,
-        "server: redis[s]://[[user]:password@]host[:port][/db] or unix:///path[?db=N]"},
+        "server: redis[s]://[[user]:password@]host[:port][/db] or unix:///path[?db=N]; several form a quorum"},
     [OPTION_USER] = {
         "user", 0, "USER", "", KIND_USER, GROUP_SERVER, 0, AT(user), 0, 0,
         "ACL user to log in as, where URL names none"},
@@ -21,6 +21,13 @@ const struct option_row option_rows[OPTION_COUNT] = {
         "password-file", 0, "FILE", "", KIND_PASSWORD_FILE, GROUP_SERVER, ONLY_IN_FULL,
         AT(password_file), 0, 0,
         "read the password from the first line of FILE"},
+    [OPTION_SENTINEL_USER] = {
+        "sentinel-user", 0, "USER", "", KIND_USER, GROUP_SERVER, 0, AT(sentinel_user), 0, 0,
+        "ACL user to log in as at sentinels"},
+    [OPTION_SENTINEL_PASSWORD_FILE] = {
+        "sentinel-password-file", 0, "FILE", "", KIND_PASSWORD_FILE, GROUP_SERVER, ONLY_IN_FULL,
+        AT(sentinel_password_file), 0, 0,
+        "read the password for sentinels from the first line of FILE"},
     [OPTION_CACERT] = {
         "cacert", 0, "FILE", "", KIND_FILE, GROUP_SERVER, 0, AT(tls.cacert), 0, 0,
         "for rediss://: trust the certificates in FILE (default: the system's)"},
@@ -71,6 +78,9 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_MIN_HOLD] = {
         "min-hold", 0, "DUR", "0", KIND_DURATION, GROUP_LOCK, 0, AT(min_hold_ms), 0, 0,
         "keep the lock at least DUR, also after a short, failed or crashed job"},
+    [OPTION_WAIT_REPLICAS] = {
+        "wait-replicas", 0, "N", "0", KIND_NUMBER, GROUP_LOCK, 0, AT(wait_replicas), 0, 64,
+        "give up a lock that N replicas do not acknowledge in time"},
     [OPTION_JITTER] = {
         "jitter", 0, "DUR", "0", KIND_DURATION, GROUP_LOCK, 0, AT(jitter_ms), 0, 0,
         "wait a random time up to DUR before the first try"},

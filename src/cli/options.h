@@ -18,6 +18,8 @@ enum option_id {
     OPTION_URL,
     OPTION_USER,
     OPTION_PASSWORD_FILE,
+    OPTION_SENTINEL_USER,
+    OPTION_SENTINEL_PASSWORD_FILE,
     OPTION_CACERT,
     OPTION_CAPATH,
     OPTION_CERT,
@@ -34,6 +36,7 @@ enum option_id {
     OPTION_EXCLUSIVE,
     OPTION_SLOTS,
     OPTION_MIN_HOLD,
+    OPTION_WAIT_REPLICAS,
     OPTION_JITTER,
     OPTION_NO_RESTORE,
     OPTION_ON_LOST,
@@ -112,7 +115,7 @@ enum option_group {
  * pay for the texts.
  */
 struct option_row {
-    char name[24];          /* long, without the dashes */
+    char name[28];          /* long, without the dashes */
     char letter;            /* short; '\0': none */
     char metavar[16];       /* "": takes no value; for KIND_CHOICE the words themselves */
     char default_value[24]; /* what is stored when nobody gives it; "": none */

@@ -61,6 +61,8 @@ bool url_parse(const char *text, struct url *url, const char **why);
 /* Wipes the password. */
 void url_wipe(struct url *url);
 
+#define URL_SHOWN_MAX ((URL_HOST_MAX + 8) * URL_PLACES_MAX + URL_MASTER_MAX + 64)
+
 /*
  * Writes the address without any secret into `out` (redis://host:6379/2, unix:///run/redis.sock):
  * what messages show. Always NUL-terminated, cut at `size`.

@@ -4,6 +4,8 @@
  */
 #include "command/doctor.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -35,6 +37,7 @@ static int status_of(enum lock_result result)
     case LOCK_OK:
     case LOCK_HELD:
     case LOCK_OTHER_SLOTS:
+    case LOCK_DUPLICATE_SERVER:
     case LOCK_GONE:
     case LOCK_TAKEN:
     case LOCK_INTERRUPTED:
@@ -105,7 +108,7 @@ static void try_lock(struct trial *trial, struct lock *lock, const char *what)
         return;
     }
     bool good = passed(trial, lock, "extend", lock_extend(lock), LOCK_OK);
-    if (good && trial->settings.mode == LOCK_MODE_EXCLUSIVE)
+    if (good && trial->settings.mode == LOCK_MODE_EXCLUSIVE && trial->settings.server_count == 1)
         try_waiting(trial);
     good = passed(trial, lock, "release",
                   lock_release(lock, NULL, clock_boot_ms() +
@@ -116,8 +119,8 @@ static void try_lock(struct trial *trial, struct lock *lock, const char *what)
     lock_forget(lock);
 }
 
-static void try_mode(struct examination *examination, const char *name, enum lock_mode mode,
-                     const char *what)
+static void try_mode(struct examination *examination, const struct taking_servers *servers,
+                     const char *name, enum lock_mode mode, const char *what)
 {
     struct lease lease;
     int64_t least;
@@ -127,7 +130,7 @@ static void try_mode(struct examination *examination, const char *name, enum loc
                         (long long)least);
         return;
     }
-    struct trial trial = {examination, taking_settings(config, &lease), false};
+    struct trial trial = {examination, taking_settings(config, &lease, servers), false};
     trial.settings.name = name;
     trial.settings.mode = mode;
     trial.settings.command = "redislock --doctor";
@@ -138,31 +141,71 @@ static void try_mode(struct examination *examination, const char *name, enum loc
     lock_close(lock);
 }
 
-static void examine_all(struct examination *examination)
+/* A name that no job has. */
+static bool make_scratch_name(struct text *name)
 {
     char token[TOKEN_LENGTH + 1];
+    if (!token_make(token))
+        return false;
+    text_add(name, "redislock-doctor-");
+    text_add(name, token);
+    return true;
+}
+
+static void examine_one(struct examination *examination, const struct client_settings *server)
+{
+    const struct taking_servers alone = {1, {*server}};
     char storage[TOKEN_LENGTH + 32];
     struct text name = TEXT_OVER(storage);
-    if (!examine_connection(examination) || !token_make(token))
+    examination->url = server->url;
+    examination->time_refused = false;
+    examination->client = client_open(server);
+    if (examination->client == NULL || !make_scratch_name(&name)) {
+        examine_failure(examination, STATUS_OS, "out of memory, or no randomness");
+    } else if (examine_connection(examination)) {
+        examine_server(examination);
+        try_mode(examination, &alone, name.at, LOCK_MODE_EXCLUSIVE, "an exclusive");
+        if (!examination->time_refused)
+            try_mode(examination, &alone, name.at, LOCK_MODE_SHARED, "a shared");
+    }
+    client_close(examination->client);
+}
+
+/* Several servers: are they enough, and do they make one lock? */
+static void examine_quorum(struct examination *examination, const struct taking_servers *servers)
+{
+    char storage[TOKEN_LENGTH + 32];
+    struct text name = TEXT_OVER(storage);
+    int majority = servers->count / 2 + 1;
+    int status = examination->status;
+    if (servers->count % 2 == 0)
+        examine_warning("%d servers bear no more failures than %d: name an odd number",
+                        servers->count, servers->count - 1);
+    else
+        examine_ok("%d servers: %d may fail, %d must agree", servers->count,
+                   servers->count - majority, majority);
+    if (!make_scratch_name(&name))
         return;
-    examine_server(examination);
-    text_add(&name, "redislock-doctor-");
-    text_add(&name, token);
-    try_mode(examination, name.at, LOCK_MODE_EXCLUSIVE, "an exclusive");
-    if (!examination->time_refused)
-        try_mode(examination, name.at, LOCK_MODE_SHARED, "a shared");
+    examination->status = STATUS_OK;
+    try_mode(examination, servers, name.at, LOCK_MODE_EXCLUSIVE, "on a majority, an exclusive");
+    if (examination->status == STATUS_OK && status != STATUS_OK)
+        examine_warning("a majority works without the servers that failed above");
 }
 
 int command_doctor(const struct config *config)
 {
-    const struct client_settings server = taking_server(config);
-    struct examination examination = {.config = config, .client = client_open(&server)};
-    if (examination.client == NULL) {
-        log_error("out of memory");
-        return STATUS_OS;
+    struct taking_servers servers;
+    struct examination examination = {.config = config};
+    taking_name_servers(&servers, config);
+    for (int i = 0; i < servers.count; i++) {
+        char shown[URL_SHOWN_MAX];
+        url_show(servers.at[i].url, shown, sizeof(shown));
+        if (servers.count > 1)
+            (void)printf("server    %s\n", shown);
+        examine_one(&examination, &servers.at[i]);
     }
-    examine_all(&examination);
-    client_close(examination.client);
+    if (servers.count > 1)
+        examine_quorum(&examination, &servers);
     if (output_finish() != STATUS_OK)
         return STATUS_OS;
     return examination.status;

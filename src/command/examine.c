@@ -201,10 +201,10 @@ static void examine_user(struct examination *examination)
 {
     const struct reply *reply = ask(examination, (const char *const[]){"ACL", "WHOAMI", NULL});
     const struct config *config = examination->config;
-    bool has_secret = config->password.bytes != NULL || config->servers[0].password.bytes != NULL;
+    bool has_secret = config->password.bytes != NULL || examination->url->password.bytes != NULL;
     if (reply == NULL || reply->kind != REPLY_STRING)
         examine_ok("logged in (ACL WHOAMI is refused, so the user cannot be shown)");
-    else if (!has_secret && config->servers[0].scheme != URL_UNIX)
+    else if (!has_secret && examination->url->scheme != URL_UNIX)
         examine_warning("user %s needs no password: whoever reaches this server can take locks away",
                         reply->bytes);
     else
@@ -284,10 +284,14 @@ static void examine_replicas(struct examination *examination)
 
 static void examine_encryption(const struct examination *examination)
 {
-    const struct url *url = &examination->config->servers[0];
+    const struct url *url = examination->url;
     bool local = url->scheme == URL_UNIX || strncmp(url->host, "127.", 4) == 0 ||
                  strcmp(url->host, "::1") == 0 || strcmp(url->host, "localhost") == 0;
-    if (local)
+    if (url->tls && examination->config->tls.insecure)
+        examine_warning("the connection is encrypted, but nobody checks with whom (--insecure)");
+    else if (url->tls)
+        examine_ok("the connection is encrypted, and the server's certificate is good");
+    else if (local)
         examine_ok("the connection does not leave this host");
     else
         examine_warning("the connection is not encrypted");

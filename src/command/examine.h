@@ -11,6 +11,7 @@
 
 struct examination {
     const struct config *config;
+    const struct url *url; /* of the server that is examined */
     struct client *client;
     int status;         /* of the worst failure so far; 0: none */
     bool time_refused;  /* TIME is forbidden to this user */

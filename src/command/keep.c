@@ -119,6 +119,7 @@ static int64_t turn(void *context)
         return lost(keep, result, expired);
     case LOCK_HELD:
     case LOCK_OTHER_SLOTS:
+    case LOCK_DUPLICATE_SERVER:
     case LOCK_INTERRUPTED:
     case LOCK_UNAVAILABLE:
     case LOCK_DENIED:

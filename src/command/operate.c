@@ -26,11 +26,11 @@ struct operation {
     struct observed *observed;
 };
 
-static int begin(struct operation *operation, const struct config *config)
+static int begin(struct operation *operation, const struct config *config,
+                 const struct client_settings *server)
 {
-    const struct client_settings server = taking_server(config);
     operation->config = config;
-    operation->observer = observer_open(&server, config->prefix);
+    operation->observer = observer_open(server, config->prefix);
     operation->observed = malloc(sizeof(*operation->observed));
     if (operation->observer != NULL && operation->observed != NULL)
         return STATUS_OK;
@@ -56,6 +56,51 @@ static enum lock_result look(const struct operation *operation, const char *name
     return observer_look(operation->observer, name, operation->observed, &deadline);
 }
 
+/* Which of several servers what follows is about. */
+static void show_server(const struct config *config, size_t index)
+{
+    char shown[URL_SHOWN_MAX];
+    url_show(&config->servers[index], shown, sizeof(shown));
+    if (config->json)
+        (void)printf("%s{\"server\":\"%s\",\"locks\":", index == 0 ? "[" : ",\n", shown);
+    else
+        (void)printf("%sserver %s\n", index == 0 ? "" : "\n", shown);
+}
+
+/*
+ * Does it on every server of a quorum. Held is what a majority holds; failed, what a majority could
+ * not say.
+ */
+static int on_every_server(const struct config *config, int (*act)(const struct operation *))
+{
+    struct taking_servers servers;
+    size_t count = config->server_count;
+    size_t held = 0;
+    size_t lost = 0;
+    int status = STATUS_OK;
+    taking_name_servers(&servers, config);
+    for (size_t i = 0; i < count; i++) {
+        struct operation operation;
+        if (count > 1)
+            show_server(config, i);
+        int one = begin(&operation, config, &servers.at[i]);
+        one = end(&operation, one == STATUS_OK ? act(&operation) : one);
+        if (count == 1)
+            return one;
+        if (config->json)
+            (void)fputs(one != STATUS_OK && one != config->conflict_status ? "null}" : "}", stdout);
+        held += one != STATUS_OK && one == config->conflict_status;
+        lost += one != STATUS_OK && one != config->conflict_status;
+        status = one != STATUS_OK && one != config->conflict_status ? one : status;
+    }
+    (void)fputs(config->json ? "]\n" : "", stdout);
+    if (output_finish() != STATUS_OK)
+        return STATUS_OS;
+    if (held > count / 2)
+        return config->conflict_status;
+    return lost > (count - 1) / 2 ? status : STATUS_OK;
+}
+
 static int show_status(const struct operation *operation, bool first, const char *name)
 {
     enum lock_result result = look(operation, name);
@@ -71,24 +116,25 @@ static int show_status(const struct operation *operation, bool first, const char
     return operation->observed->holder_count > 0 ? operation->config->conflict_status : STATUS_OK;
 }
 
-int command_status(const struct config *config)
+static int status_there(const struct operation *operation)
 {
-    struct operation operation;
-    int status = begin(&operation, config);
-    if (status != STATUS_OK)
-        return end(&operation, status);
+    const struct config *config = operation->config;
     bool several = config->names[1] != NULL;
+    int status = STATUS_OK;
     (void)fputs(config->json && several ? "[" : "", stdout);
     for (size_t i = 0; config->names[i] != NULL; i++) {
-        int one = show_status(&operation, i == 0, config->names[i]);
+        int one = show_status(operation, i == 0, config->names[i]);
         if (one != STATUS_OK && one != config->conflict_status)
-            return end(&operation, one);
+            return one;
         status = one != STATUS_OK ? one : status;
     }
     (void)fputs(!config->json ? "" : several ? "]\n" : "\n", stdout);
-    if (output_finish() != STATUS_OK)
-        status = STATUS_OS;
-    return end(&operation, status);
+    return output_finish() != STATUS_OK ? STATUS_OS : status;
+}
+
+int command_status(const struct config *config)
+{
+    return on_every_server(config, status_there);
 }
 
 static void show_progress(size_t found)
@@ -157,19 +203,22 @@ static int list_again(const struct operation *operation)
     }
 }
 
+static int list_there(const struct operation *operation)
+{
+    const struct config *config = operation->config;
+    if (config->watch_ms == 0)
+        return list_once(operation);
+    if (config->json || isatty(STDOUT_FILENO) != 1)
+        return list_again(operation);
+    return view_run(config, operation->observer, operation->observed);
+}
+
 int command_list(const struct config *config)
 {
-    struct operation operation;
-    int status = begin(&operation, config);
-    if (status != STATUS_OK)
-        return end(&operation, status);
-    if (config->watch_ms == 0)
-        status = list_once(&operation);
-    else if (config->json || isatty(STDOUT_FILENO) != 1 || isatty(STDIN_FILENO) != 1)
-        status = list_again(&operation);
-    else
-        status = view_run(config, operation.observer, operation.observed);
-    return end(&operation, status);
+    if (config->watch_ms == 0 || config->server_count == 1)
+        return on_every_server(config, list_there);
+    log_error("--watch shows one server; name one in --url");
+    return STATUS_USAGE;
 }
 
 /* Shows who would lose the lock. */
@@ -231,9 +280,5 @@ static int unlock(const struct operation *operation)
 
 int command_unlock(const struct config *config)
 {
-    struct operation operation;
-    int status = begin(&operation, config);
-    if (status == STATUS_OK)
-        status = unlock(&operation);
-    return end(&operation, status);
+    return on_every_server(config, unlock);
 }

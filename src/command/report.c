@@ -124,6 +124,9 @@ int report_failure(const struct config *config, const char *why, enum lock_resul
     case LOCK_DENIED:
         log_error("%s; check --user, --password-file and the server's ACL", why);
         return STATUS_DENIED;
+    case LOCK_DUPLICATE_SERVER:
+        log_error("two of the servers are one and the same; a quorum needs independent servers");
+        return config->servers_source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
     case LOCK_UNTRUSTED:
         log_error("%s; check --cacert, --cert and --sni", why);
         return STATUS_DENIED;

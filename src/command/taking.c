@@ -196,18 +196,23 @@ int taking_acquire(struct taking *taking, bool *skip)
     return STATUS_OK;
 }
 
-struct client_settings taking_server(const struct config *config)
+void taking_name_servers(struct taking_servers *servers, const struct config *config)
 {
-    return (struct client_settings){
-        .url = &config->servers[0],
-        .user = config->user,
-        .password = &config->password,
-        .tls = &config->tls,
-        .password_file = config->password_file,
-    };
+    servers->count = (int)config->server_count;
+    for (int i = 0; i < servers->count; i++)
+        servers->at[i] = (struct client_settings){
+            .url = &config->servers[i],
+            .user = config->user,
+            .password = &config->password,
+            .tls = &config->tls,
+            .sentinel_user = config->sentinel_user,
+            .sentinel_password = &config->sentinel_password,
+            .password_file = config->password_file,
+        };
 }
 
-struct lock_settings taking_settings(const struct config *config, const struct lease *lease)
+struct lock_settings taking_settings(const struct config *config, const struct lease *lease,
+                                     const struct taking_servers *servers)
 {
     return (struct lock_settings){
         .name = config->name,
@@ -218,13 +223,18 @@ struct lock_settings taking_settings(const struct config *config, const struct l
         .min_hold_ms = config->min_hold_ms,
         .mode = mode_of(config),
         .slots = config->slots,
-        .server = taking_server(config),
+        .server_count = servers->count,
+        .server = servers->at[0],
+        .servers = servers->at,
+        .wait_replicas = config->wait_replicas,
     };
 }
 
 static int open_lock(struct taking *taking, pid_t pid, const char *command)
 {
-    struct lock_settings settings = taking_settings(taking->config, &taking->lease);
+    taking_name_servers(&taking->servers, taking->config);
+    struct lock_settings settings =
+        taking_settings(taking->config, &taking->lease, &taking->servers);
     settings.pid = pid;
     settings.command = command;
     taking->lock = lock_open(&settings);
@@ -244,6 +254,9 @@ int taking_open(struct taking *taking, const struct config *config, pid_t pid, c
         log_error("cannot watch for signals: %s", strerror(errno));
         return STATUS_OS;
     }
+    if (config->server_count % 2 == 0)
+        log_warning("%zu servers bear no more failures than %zu; name an odd number",
+                    config->server_count, config->server_count - 1);
     return open_lock(taking, pid, command);
 }
 

@@ -13,11 +13,18 @@
 #include "lock/lease.h"
 #include "lock/lock.h"
 
+/* The servers of a config, as the rooms below want them. */
+struct taking_servers {
+    int count;
+    struct client_settings at[CONFIG_SERVERS_MAX];
+};
+
 struct taking {
     const struct config *config;
     struct signals signals;
     struct lease lease;
     struct lock *lock;
+    struct taking_servers servers;
     bool locked; /* false: not yet, released, or --on-error run */
 };
 
@@ -52,10 +59,11 @@ int taking_slot(const struct taking *taking);
 /* An event with one number (`key` NULL: with none). */
 void taking_tell(const struct taking *taking, const char *what, const char *key, int64_t number);
 
-/* The server of a config. */
-struct client_settings taking_server(const struct config *config);
+/* Fills in the servers of a config; `config` outlives them. */
+void taking_name_servers(struct taking_servers *servers, const struct config *config);
 
 /* The lock settings of a config; for commands that look at a lock without taking it as well. */
-struct lock_settings taking_settings(const struct config *config, const struct lease *lease);
+struct lock_settings taking_settings(const struct config *config, const struct lease *lease,
+                                     const struct taking_servers *servers);
 
 #endif

@@ -61,7 +61,9 @@ static struct lock *adopt(const struct config *config, const char *token)
     if (config->ttl_source == SOURCE_DEFAULT && holder.ttl_ms > 0)
         lease.ttl_ms = holder.ttl_ms;
     lease.attempt_ms = config->connect_timeout_ms < 2000 ? config->connect_timeout_ms : 2000;
-    struct lock_settings settings = taking_settings(config, &lease);
+    struct taking_servers servers;
+    taking_name_servers(&servers, config);
+    struct lock_settings settings = taking_settings(config, &lease, &servers);
     struct lock *lock = lock_open(&settings);
     if (lock != NULL && lock_adopt(lock, token))
         return lock;
@@ -88,6 +90,7 @@ static int tell_verdict(const struct config *config, const struct lock *lock,
         return STATUS_LOST;
     case LOCK_HELD:
     case LOCK_OTHER_SLOTS:
+    case LOCK_DUPLICATE_SERVER:
     case LOCK_INTERRUPTED:
     case LOCK_UNAVAILABLE:
     case LOCK_DENIED:
@@ -187,7 +190,9 @@ static int check_own_run(const struct config *config)
         return STATUS_USAGE;
     }
     struct lease lease = {.ttl_ms = config->ttl_ms};
-    struct lock_settings settings = taking_settings(config, &lease);
+    struct taking_servers servers;
+    taking_name_servers(&servers, config);
+    struct lock_settings settings = taking_settings(config, &lease, &servers);
     settings.name = own.name;
     settings.prefix = own.prefix;
     struct lock *lock = lock_open(&settings);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "lock/inside.h"
 #include "lock/pause.h"
+#include "lock/quorum.h"
 
 static const int64_t state_kept_ms = INT64_C(90) * 24 * 60 * 60 * 1000;
 
@@ -39,6 +40,11 @@ static enum lock_result extend_once(struct lock *lock, const struct text *probe)
 
 enum lock_result lock_extend(struct lock *lock)
 {
+    if (lock->quorum != NULL) {
+        enum lock_result agreed = quorum_extend(lock->quorum);
+        lock->confirmed_ms = quorum_confirmed_ms(lock->quorum);
+        return agreed;
+    }
     enum lock_result result = extend_once(lock, NULL);
     /* bad news counts only from a server that takes writes, so it is asked for a second time */
     if (result == LOCK_GONE || result == LOCK_TAKEN)
@@ -48,8 +54,8 @@ enum lock_result lock_extend(struct lock *lock)
 
 enum lock_result lock_restore(struct lock *lock)
 {
-    if (!inside_is_exclusive(lock))
-        return LOCK_GONE;
+    if (!inside_is_exclusive(lock) || lock->quorum != NULL)
+        return LOCK_GONE; /* a quorum's members do this by themselves, within an extension */
     const struct text keys[3] = {lock->keys.all[KEYS_LOCK], lock->keys.all[KEYS_STATE],
                                  lock->keys.all[KEYS_TOMBSTONE]};
     struct script_arguments arguments = {.count = 0};
@@ -87,6 +93,10 @@ bool lock_adopt(struct lock *lock, const char *value)
 
 void lock_forget(struct lock *lock)
 {
+    if (lock->quorum != NULL) {
+        quorum_forget(lock->quorum);
+        return;
+    }
     const struct text *state = &lock->keys.all[KEYS_STATE];
     const char *const words[] = {"DEL", state->at};
     const size_t lengths[] = {3, state->length};
@@ -103,6 +113,8 @@ const char *lock_value(const struct lock *lock)
 
 enum lock_result lock_check(struct lock *lock, int64_t fence, const struct deadline *deadline)
 {
+    if (lock->quorum != NULL)
+        return quorum_check(lock->quorum, fence, deadline);
     const struct text keys[2] = {lock->keys.all[KEYS_LOCK], lock->keys.all[KEYS_HOLDERS]};
     struct script_arguments arguments = {.count = 0};
     arguments_add(&arguments, &lock->value);
@@ -158,6 +170,8 @@ static enum lock_result release_once(struct lock *lock, const struct lock_run_re
 enum lock_result lock_release(struct lock *lock, const struct lock_run_record *record,
                               int64_t until_ms)
 {
+    if (lock->quorum != NULL)
+        return quorum_release(lock->quorum, record, until_ms);
     struct pause pause = PAUSE_START;
     struct deadline deadline = {until_ms, -1};
     deadline = deadline_sooner(deadline,

@@ -225,6 +225,17 @@ void holder_add_tail(struct text *text, int64_t ttl_ms, pid_t pid, const char *c
     add_field(text, base_name(command));
 }
 
+void holder_add_with_fence(struct text *text, const struct text *value, int64_t fence)
+{
+    struct span fields[FIELD_COUNT];
+    if (!split(value->at, value->length, fields))
+        return;
+    const char *tail = fields[2].at + fields[2].length;
+    text_add_bytes(text, value->at, (size_t)(fields[2].at - value->at));
+    text_add_int(text, fence);
+    text_add_bytes(text, tail, value->length - (size_t)(tail - value->at));
+}
+
 void holder_add_residue(struct text *text, const struct holder *holder)
 {
     text_add(text, MAGIC "::");

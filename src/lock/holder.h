@@ -56,6 +56,9 @@ void holder_add_head(struct text *text, const char *token);
 /* Adds "TTL:HOST:BOOT:PID:USER:COMMAND" for a process of this host and user. */
 void holder_add_tail(struct text *text, int64_t ttl_ms, pid_t pid, const char *command);
 
+/* Adds `value` with another fence. */
+void holder_add_with_fence(struct text *text, const struct text *value, int64_t fence);
+
 /* The name of this host as the value shows it. */
 void holder_this_host(char host[HOLDER_FIELD_MAX + 1]);
 

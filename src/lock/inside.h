@@ -15,7 +15,10 @@
 
 #define INSIDE_ATTEMPT_MS 2000 /* of acquiring and releasing, connecting included */
 
+struct quorum;
+
 struct lock {
+    struct quorum *quorum; /* set: the lock is on several servers, and all below is unused */
     struct lock_settings settings;
     struct client *client;
     int64_t acquired_ms;
@@ -67,9 +70,17 @@ enum acquire_want {
 enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
                                      const struct deadline *deadline);
 
+/* lock_wait on several servers: rounds until the deadline; there is no line across servers. */
+enum lock_result inside_wait_for_quorum(struct lock *lock, const struct lock_waiting *waiting,
+                                        const struct deadline *deadline);
+
 /* Tries until the deadline, through every passing trouble. */
 enum lock_result inside_acquire(struct lock *lock, enum acquire_want want,
                                 const struct deadline *deadline);
+
+/* Writes a larger fence into our place and the state, after LOCK_OK. OK, GONE, or why not. */
+enum lock_result inside_raise_fence(struct lock *lock, int64_t fence,
+                                    const struct deadline *deadline);
 
 /*
  * Makes an attempt of unknown outcome harmless and leaves the line; best effort, a second at most.

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "lock/inside.h"
 #include "lock/pause.h"
+#include "lock/quorum.h"
 
 #define TOMBSTONE_MS  120000 /* longer than a command can be on its way */
 #define CANCEL_MS     1000
@@ -69,6 +70,14 @@ struct lock *lock_open(const struct lock_settings *settings)
         return NULL;
     memset(lock, 0, offsetof(struct lock, keys)); /* the names' storage is large, and is filled */
     lock->settings = *settings;
+    if (settings->server_count > 1) {
+        lock->quorum = quorum_open(settings);
+        if (lock->quorum == NULL || !take_token(lock)) {
+            lock_close(lock);
+            return NULL;
+        }
+        return lock;
+    }
     lock->client = client_open(&settings->server);
     if (lock->client == NULL || !take_token(lock)) {
         lock_close(lock);
@@ -85,6 +94,7 @@ void lock_close(struct lock *lock)
 {
     if (lock == NULL)
         return;
+    quorum_close(lock->quorum);
     client_close(lock->client);
     free(lock);
 }
@@ -276,6 +286,70 @@ enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
     return read_acquired(lock, reply);
 }
 
+enum lock_result inside_raise_fence(struct lock *lock, int64_t fence,
+                                    const struct deadline *deadline)
+{
+    char storage[HOLDER_VALUE_MAX + 1];
+    struct text raised = TEXT_OVER(storage);
+    const struct text keys[3] = {lock->keys.all[KEYS_LOCK], lock->keys.all[KEYS_STATE],
+                                 lock->keys.all[KEYS_HOLDERS]};
+    struct script_arguments arguments = {.count = 0};
+    holder_add_with_fence(&raised, &lock->value, fence);
+    arguments_add(&arguments, &lock->value);
+    arguments_add(&arguments, &raised);
+    arguments_add_number(&arguments, fence);
+    arguments_add_number(&arguments, inside_expiry(lock));
+    const struct script_call call = {&SCRIPT_FENCE, 3, arguments.count, keys, arguments.at, NULL};
+    const struct reply *reply = NULL;
+    enum server_error error = script_run(lock->client, &call, &reply, deadline);
+    enum lock_result result = inside_verdict(lock, error, reply);
+    if (result == LOCK_OK) {
+        lock->value = TEXT_OVER(lock->value_storage);
+        text_add_bytes(&lock->value, raised.at, raised.length);
+        lock->fence = fence;
+    }
+    return result;
+}
+
+/*
+ * Waits for --wait-replicas on the connection of the acquisition, as WAIT needs it. It narrows the
+ * window in which a failover loses the lock; it does not close it.
+ */
+static bool replicas_have_it(struct lock *lock, const struct deadline *deadline)
+{
+    char count_digits[ARGUMENT_DIGITS];
+    char ms_digits[ARGUMENT_DIGITS];
+    struct text count = TEXT_OVER(count_digits);
+    struct text ms = TEXT_OVER(ms_digits);
+    int wanted = lock->settings.wait_replicas;
+    if (wanted == 0)
+        return true;
+    text_add_int(&count, wanted);
+    text_add_int(&ms, lock->settings.lease.attempt_ms);
+    const char *const words[] = {"WAIT", count.at, ms.at};
+    const size_t lengths[] = {4, count.length, ms.length};
+    const struct client_command command = {3, words, lengths};
+    const struct reply *reply;
+    enum server_error error = client_call(lock->client, &command, 1, &reply, deadline);
+    if (error == SERVER_OK && reply->kind == REPLY_INTEGER && reply->integer >= wanted)
+        return true;
+    char before[256];
+    struct text why = TEXT_OVER(before);
+    if (error == SERVER_OK && reply->kind == REPLY_INTEGER) {
+        text_addf(&why, "%s: %lld of %d replicas acknowledged the lock in time",
+                  client_address(lock->client), (long long)reply->integer, wanted);
+    } else {
+        if (error == SERVER_OK)
+            (void)client_refused(lock->client, reply);
+        text_addf(&why, "the replicas cannot be waited for: %s", client_why(lock->client));
+    }
+    (void)lock_release(lock, NULL, clock_boot_ms() + INSIDE_ATTEMPT_MS);
+    lock->acquired_ms = 0;
+    struct text told = TEXT_OVER(lock->why_before);
+    text_add(&told, why.at);
+    return false;
+}
+
 /* An acquisition that was confirmed too late for the child to be given any time. */
 static bool too_late(const struct lock *lock)
 {
@@ -289,6 +363,8 @@ enum lock_result inside_acquire(struct lock *lock, enum acquire_want want,
     for (;;) {
         struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
         enum lock_result result = inside_acquire_once(lock, want, &attempt);
+        if (result == LOCK_OK && !replicas_have_it(lock, &attempt))
+            return LOCK_TOO_FEW_REPLICAS;
         if (result == LOCK_OK && too_late(lock)) {
             (void)lock_release(lock, NULL, clock_boot_ms() + INSIDE_ATTEMPT_MS);
             lock->acquired_ms = 0;
@@ -307,8 +383,28 @@ enum lock_result inside_acquire(struct lock *lock, enum acquire_want want,
     }
 }
 
+/* What the quorum agreed on, as if one server had said it. */
+static enum lock_result accept_quorum(struct lock *lock, enum lock_result result)
+{
+    if (result == LOCK_OK) {
+        lock->fence = quorum_fence(lock->quorum);
+        lock->confirmed_ms = quorum_confirmed_ms(lock->quorum);
+        lock->acquired_ms = lock->confirmed_ms;
+    }
+    return result;
+}
+
+enum lock_result inside_wait_for_quorum(struct lock *lock, const struct lock_waiting *waiting,
+                                        const struct deadline *deadline)
+{
+    return accept_quorum(lock, quorum_acquire(lock->quorum, false, true, waiting, deadline));
+}
+
 enum lock_result lock_acquire(struct lock *lock, bool count_skip, const struct deadline *deadline)
 {
+    if (lock->quorum != NULL)
+        return accept_quorum(lock,
+                             quorum_acquire(lock->quorum, count_skip, false, NULL, deadline));
     enum lock_result result =
         inside_acquire(lock, count_skip ? ACQUIRE_SKIP : ACQUIRE_TRY, deadline);
     if (result != LOCK_OK && lock->loose_ends)
@@ -374,10 +470,12 @@ const char *lock_key(const struct lock *lock)
 
 const struct lock_blocker *lock_blocker(const struct lock *lock)
 {
-    return &lock->blocker;
+    return lock->quorum != NULL ? quorum_blocker(lock->quorum) : &lock->blocker;
 }
 
 const char *lock_why(const struct lock *lock)
 {
+    if (lock->quorum != NULL)
+        return quorum_why(lock->quorum);
     return lock->why_before[0] != '\0' ? lock->why_before : client_why(lock->client);
 }

@@ -32,12 +32,16 @@ struct lock_settings {
     int64_t min_hold_ms;  /* 0: none */
     enum lock_mode mode;
     int slots;            /* with LOCK_MODE_SLOTS: at most so many holders, 1..HOLDER_SLOTS_MAX */
-    struct client_settings server;
+    int server_count;                     /* 1, or the N of a quorum */
+    struct client_settings server;        /* the one */
+    const struct client_settings *servers; /* with a quorum: all N; outlives the lock */
+    int wait_replicas; /* so many must acknowledge an acquisition; 0: none */
 };
 
 enum lock_result {
     LOCK_OK,
     LOCK_HELD,        /* by somebody else: lock_blocker */
+    LOCK_DUPLICATE_SERVER, /* two names of a quorum are one server */
     LOCK_OTHER_SLOTS, /* in use with another number of slots: lock_blocker's slots */
     LOCK_GONE,        /* the key vanished and may not be put back */
     LOCK_TAKEN,       /* another value is in the key */

@@ -1,0 +1,49 @@
+/*
+ * One lock on N independent servers, of which a majority decides (after Redlock, with fences that
+ * rise). For the files of this room: lock.c hands over to it where there are several servers.
+ *
+ * All members are asked in parallel, each in a thread of its own that ends with the question. Each
+ * has its own token, so that two names of one server give themselves away.
+ */
+#ifndef REDISLOCK_LOCK_QUORUM_H
+#define REDISLOCK_LOCK_QUORUM_H
+
+#include "lock/lock.h"
+
+struct quorum;
+
+/* NULL: no memory, or no randomness. */
+struct quorum *quorum_open(const struct lock_settings *settings);
+void quorum_close(struct quorum *quorum);
+
+/*
+ * Rounds until a majority says yes, or says no often enough, or the deadline has passed. In each
+ * round every member is asked once; without a majority all are cancelled, also those whose answer
+ * is unknown, and the next round waits a random time.
+ * `patient`: goes on until the deadline also where a majority refuses. Results as lock_acquire;
+ * UNAVAILABLE when fewer than a majority answered.
+ */
+enum lock_result quorum_acquire(struct quorum *quorum, bool count_skip, bool patient,
+                                const struct lock_waiting *waiting,
+                                const struct deadline *deadline);
+
+/* Counts only members that still hold; one that lost the lock may take it up again, but does not
+ * count in that round: it may have forgotten another holder. */
+enum lock_result quorum_extend(struct quorum *quorum);
+
+enum lock_result quorum_release(struct quorum *quorum, const struct lock_run_record *record,
+                                int64_t until_ms);
+
+/* OK if a majority still has the adopted value, or a holder with this fence. */
+enum lock_result quorum_check(struct quorum *quorum, int64_t fence,
+                              const struct deadline *deadline);
+
+void quorum_forget(struct quorum *quorum);
+
+/* What the last successful acquisition or extension gave. */
+int64_t quorum_fence(const struct quorum *quorum);
+int64_t quorum_confirmed_ms(const struct quorum *quorum);
+const char *quorum_why(const struct quorum *quorum);
+const struct lock_blocker *quorum_blocker(const struct quorum *quorum);
+
+#endif
