@@ -6,6 +6,14 @@ _redislock_table='
 -u --url                url
 -  --user               text
 -  --password-file      file
+-  --sentinel-user      text
+-  --sentinel-password-file file
+-  --cacert             file
+-  --capath             file
+-  --cert               file
+-  --key                file
+-  --sni                text
+-  --insecure           flag
 -  --prefix             text
 -t --ttl                duration
 -n --nonblock           flag
@@ -17,6 +25,7 @@ _redislock_table='
 -q --quiet              flag
 -  --quiet-for          duration
 -  --min-hold           duration
+-  --wait-replicas      number
 -  --jitter             duration
 -  --max-runtime        duration
 -  --signal             signal

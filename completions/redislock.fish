@@ -1,7 +1,8 @@
 # fish completion for redislock(1).
 
 # Options that are followed by an argument, for the walk below.
-set -g __redislock_long_arguments url user password-file prefix ttl wait slots \
+set -g __redislock_long_arguments url user password-file sentinel-user sentinel-password-file \
+    cacert capath cert key sni wait-replicas prefix ttl wait slots \
     conflict-exit-code quiet-for min-hold jitter max-runtime signal kill-after on-lost on-error connect-timeout \
     command log-format status-fd config
 set -g __redislock_short_arguments u t w S E k c
@@ -73,9 +74,18 @@ end
 complete -c redislock -f
 complete -c redislock -n '__redislock_at first command' -a '(__redislock_complete_command)'
 
-complete -c redislock -n '__redislock_at option' -s u -l url -x -a 'redis:// unix://' -d 'The server that keeps the lock'
+complete -c redislock -n '__redislock_at option' -s u -l url -x -a 'redis:// rediss:// redis+sentinel:// redis+cluster:// unix://' -d 'The server that keeps the lock'
 complete -c redislock -n '__redislock_at option' -l user -x -d 'ACL user to log in as'
 complete -c redislock -n '__redislock_at option' -l password-file -r -F -d 'Read the password from a file'
+complete -c redislock -n '__redislock_at option' -l sentinel-user -x -d 'ACL user at sentinels'
+complete -c redislock -n '__redislock_at option' -l sentinel-password-file -r -F -d 'Read the password for sentinels from a file'
+complete -c redislock -n '__redislock_at option' -l cacert -r -F -d 'Trusted certificates (TLS)'
+complete -c redislock -n '__redislock_at option' -l capath -r -F -d 'Folder of trusted certificates (TLS)'
+complete -c redislock -n '__redislock_at option' -l cert -r -F -d 'Client certificate (TLS)'
+complete -c redislock -n '__redislock_at option' -l key -r -F -d 'Private key of the client certificate'
+complete -c redislock -n '__redislock_at option' -l sni -x -d 'Host to ask for and to verify (TLS)'
+complete -c redislock -n '__redislock_at option' -l insecure -d 'Do not verify the server (TLS)'
+complete -c redislock -n '__redislock_at option' -l wait-replicas -x -d 'Replicas that must acknowledge the lock'
 complete -c redislock -n '__redislock_at option' -l prefix -x -d 'Key prefix'
 complete -c redislock -n '__redislock_at option' -s t -l ttl -x -d 'Expiry of the lock'
 complete -c redislock -n '__redislock_at option' -s n -l nonblock -d 'If held, give up at once'

@@ -240,13 +240,22 @@ static enum exit_status read_sentinel_password(struct load *load)
     return refused(load, OPTION_SENTINEL_PASSWORD_FILE, OPTION_SENTINEL_PASSWORD_FILE);
 }
 
+/* Two databases of one server fail together. */
+static void show_without_database(const struct url *url, char *out, size_t size)
+{
+    struct url plain = *url;
+
+    plain.db = 0;
+    url_show(&plain, out, size);
+}
+
 static bool is_same_server(const struct url *a, const struct url *b)
 {
     char one[URL_SHOWN_MAX];
     char other[URL_SHOWN_MAX];
 
-    url_show(a, one, sizeof one);
-    url_show(b, other, sizeof other);
+    show_without_database(a, one, sizeof one);
+    show_without_database(b, other, sizeof other);
     return strcmp(one, other) == 0;
 }
 
@@ -270,6 +279,10 @@ static enum exit_status check_servers(const struct load *load)
     if (config->slots > 1) {
         log_error("--slots counts on one server, not on a quorum of several");
         return refused(load, OPTION_SLOTS, OPTION_URL);
+    }
+    if (config->wait_replicas > 0) {
+        log_error("--wait-replicas is for one server; the servers of a quorum vouch for each other");
+        return refused(load, OPTION_WAIT_REPLICAS, OPTION_URL);
     }
     if (steps) {
         log_error("a token is of one server; with several use a command or --attach");

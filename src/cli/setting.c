@@ -263,8 +263,8 @@ static void hide_password(const struct setting *setting, const char *url, size_t
                     "REDISLOCK_URL or --password-file");
 }
 
-/* Where the URL that begins at `text` ends: at a blank, or at a comma that begins another URL (within
- * an address of sentinels or of a cluster, a comma stands between hosts). */
+/* Where the URL that begins at `text` ends: at a blank, or at a comma behind which another URL begins
+ * or nothing stands (within an address of sentinels or of a cluster, a comma stands between hosts). */
 static size_t url_extent(const char *text)
 {
     size_t length = 0;
@@ -274,8 +274,10 @@ static size_t url_extent(const char *text)
 
         if (text[length] != ',')
             continue;
-        size_t scheme = strspn(behind, "abcdefghijklmnopqrstuvwxyz+");
+        size_t scheme = strspn(behind, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+");
 
+        if (strspn(behind, " \t,") > 0 || behind[0] == '\0')
+            break;
         if (scheme > 0 && strncmp(behind + scheme, "://", 3) == 0)
             break;
     }

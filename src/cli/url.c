@@ -208,7 +208,7 @@ static bool read_host(struct part host, struct url *url, const char **why)
     if (host.length == 0)
         return fail(why, no_host);
     for (const char *c = url->host; *c != '\0'; c++) {
-        if ((unsigned char)*c <= ' ' || strchr("/@:%[]\x7f", *c) != NULL)
+        if ((unsigned char)*c <= ' ' || strchr("/@:%[],\x7f", *c) != NULL)
             return fail(why, "has a host with a character that no host name has");
     }
     return true;

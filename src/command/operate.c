@@ -61,9 +61,12 @@ static void show_server(const struct config *config, size_t index)
 {
     char shown[URL_SHOWN_MAX];
     url_show(&config->servers[index], shown, sizeof(shown));
-    if (config->json)
-        (void)printf("%s{\"server\":\"%s\",\"locks\":", index == 0 ? "[" : ",\n", shown);
-    else
+    if (config->json) {
+        char storage[6 * URL_SHOWN_MAX];
+        struct text quoted = TEXT_OVER(storage);
+        text_add_json(&quoted, shown, strlen(shown));
+        (void)printf("%s{\"server\":\"%s\",\"locks\":", index == 0 ? "[" : ",\n", quoted.at);
+    } else
         (void)printf("%sserver %s\n", index == 0 ? "" : "\n", shown);
 }
 

@@ -226,6 +226,7 @@ struct lock_settings taking_settings(const struct config *config, const struct l
         .server_count = servers->count,
         .server = servers->at[0],
         .servers = servers->at,
+        .no_restore = !config->restore,
         .wait_replicas = config->wait_replicas,
     };
 }

@@ -23,6 +23,7 @@ struct lock {
     struct client *client;
     int64_t acquired_ms;
     int64_t confirmed_ms;
+    int64_t cancel_ms; /* that a cancellation may take */
     int64_t fence;
     int slot;
     bool loose_ends; /* an ACQUIRE or RESTORE went out that may still arrive */
@@ -72,7 +73,7 @@ enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
 
 /* lock_wait on several servers: rounds until the deadline; there is no line across servers. */
 enum lock_result inside_wait_for_quorum(struct lock *lock, const struct lock_waiting *waiting,
-                                        const struct deadline *deadline);
+                                        int64_t connect_ms, const struct deadline *deadline);
 
 /* Tries until the deadline, through every passing trouble. */
 enum lock_result inside_acquire(struct lock *lock, enum acquire_want want,

@@ -132,7 +132,7 @@ enum lock_result lock_wait(struct lock *lock, const struct lock_waiting *waiting
                            int64_t connect_ms, const struct deadline *deadline)
 {
     if (lock->quorum != NULL)
-        return inside_wait_for_quorum(lock, waiting, deadline);
+        return inside_wait_for_quorum(lock, waiting, connect_ms, deadline);
     enum lock_result result = wait_in_line(lock, waiting, connect_ms, deadline);
     if (result != LOCK_OK && (lock->in_line || lock->loose_ends))
         inside_cancel(lock, result == LOCK_HELD);

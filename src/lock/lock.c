@@ -14,6 +14,7 @@
 
 #define TOMBSTONE_MS  120000 /* longer than a command can be on its way */
 #define CANCEL_MS     1000
+#define WAIT_ANSWER_MS 500 /* past the time that WAIT itself may take */
 #define POLL_LEASE_MS 5000 /* a polling waiter counts so long after it last asked */
 
 void arguments_add(struct script_arguments *arguments, const struct text *text)
@@ -70,6 +71,7 @@ struct lock *lock_open(const struct lock_settings *settings)
         return NULL;
     memset(lock, 0, offsetof(struct lock, keys)); /* the names' storage is large, and is filled */
     lock->settings = *settings;
+    lock->cancel_ms = CANCEL_MS;
     if (settings->server_count > 1) {
         lock->quorum = quorum_open(settings);
         if (lock->quorum == NULL || !take_token(lock)) {
@@ -315,7 +317,7 @@ enum lock_result inside_raise_fence(struct lock *lock, int64_t fence,
  * Waits for --wait-replicas on the connection of the acquisition, as WAIT needs it. It narrows the
  * window in which a failover loses the lock; it does not close it.
  */
-static bool replicas_have_it(struct lock *lock, const struct deadline *deadline)
+static enum lock_result wait_for_replicas(struct lock *lock, const struct deadline *deadline)
 {
     char count_digits[ARGUMENT_DIGITS];
     char ms_digits[ARGUMENT_DIGITS];
@@ -323,31 +325,37 @@ static bool replicas_have_it(struct lock *lock, const struct deadline *deadline)
     struct text ms = TEXT_OVER(ms_digits);
     int wanted = lock->settings.wait_replicas;
     if (wanted == 0)
-        return true;
+        return LOCK_OK;
     text_add_int(&count, wanted);
     text_add_int(&ms, lock->settings.lease.attempt_ms);
+    /* the server answers when its time is over: that answer is waited for as well */
+    struct deadline answer = {clock_boot_ms() + lock->settings.lease.attempt_ms + WAIT_ANSWER_MS,
+                              deadline->wake_fd};
     const char *const words[] = {"WAIT", count.at, ms.at};
     const size_t lengths[] = {4, count.length, ms.length};
     const struct client_command command = {3, words, lengths};
     const struct reply *reply;
-    enum server_error error = client_call(lock->client, &command, 1, &reply, deadline);
+    enum server_error error = client_call(lock->client, &command, 1, &reply, &answer);
     if (error == SERVER_OK && reply->kind == REPLY_INTEGER && reply->integer >= wanted)
-        return true;
-    char before[256];
+        return LOCK_OK;
+    char before[512];
     struct text why = TEXT_OVER(before);
+    enum lock_result result = LOCK_TOO_FEW_REPLICAS;
     if (error == SERVER_OK && reply->kind == REPLY_INTEGER) {
         text_addf(&why, "%s: %lld of %d replicas acknowledged the lock in time",
                   client_address(lock->client), (long long)reply->integer, wanted);
     } else {
         if (error == SERVER_OK)
-            (void)client_refused(lock->client, reply);
-        text_addf(&why, "the replicas cannot be waited for: %s", client_why(lock->client));
+            error = reply->kind == REPLY_ERROR ? client_refused(lock->client, reply)
+                                               : client_nonsense(lock->client, "answers WAIT with no number");
+        result = inside_of_error(error);
+        text_addf(&why, "%s (waiting for replicas)", client_why(lock->client));
     }
     (void)lock_release(lock, NULL, clock_boot_ms() + INSIDE_ATTEMPT_MS);
     lock->acquired_ms = 0;
     struct text told = TEXT_OVER(lock->why_before);
     text_add(&told, why.at);
-    return false;
+    return result;
 }
 
 /* An acquisition that was confirmed too late for the child to be given any time. */
@@ -363,8 +371,8 @@ enum lock_result inside_acquire(struct lock *lock, enum acquire_want want,
     for (;;) {
         struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
         enum lock_result result = inside_acquire_once(lock, want, &attempt);
-        if (result == LOCK_OK && !replicas_have_it(lock, &attempt))
-            return LOCK_TOO_FEW_REPLICAS;
+        if (result == LOCK_OK)
+            result = wait_for_replicas(lock, deadline);
         if (result == LOCK_OK && too_late(lock)) {
             (void)lock_release(lock, NULL, clock_boot_ms() + INSIDE_ATTEMPT_MS);
             lock->acquired_ms = 0;
@@ -395,16 +403,15 @@ static enum lock_result accept_quorum(struct lock *lock, enum lock_result result
 }
 
 enum lock_result inside_wait_for_quorum(struct lock *lock, const struct lock_waiting *waiting,
-                                        const struct deadline *deadline)
+                                        int64_t connect_ms, const struct deadline *deadline)
 {
-    return accept_quorum(lock, quorum_acquire(lock->quorum, false, true, waiting, deadline));
+    return accept_quorum(lock, quorum_wait(lock->quorum, waiting, connect_ms, deadline));
 }
 
 enum lock_result lock_acquire(struct lock *lock, bool count_skip, const struct deadline *deadline)
 {
     if (lock->quorum != NULL)
-        return accept_quorum(lock,
-                             quorum_acquire(lock->quorum, count_skip, false, NULL, deadline));
+        return accept_quorum(lock, quorum_acquire(lock->quorum, count_skip, deadline));
     enum lock_result result =
         inside_acquire(lock, count_skip ? ACQUIRE_SKIP : ACQUIRE_TRY, deadline);
     if (result != LOCK_OK && lock->loose_ends)
@@ -433,7 +440,7 @@ void inside_cancel(struct lock *lock, bool skipped)
     const struct script_call call = {&SCRIPT_CANCEL,   KEYS_TOMBSTONE + 1, arguments.count,
                                      lock->keys.all, arguments.at,       NULL};
     const struct reply *reply;
-    struct deadline deadline = {clock_boot_ms() + CANCEL_MS, -1};
+    struct deadline deadline = {clock_boot_ms() + lock->cancel_ms, -1};
     /* whatever the answer: where it did not arrive, the lock's own expiry ends it */
     (void)script_run(lock->client, &call, &reply, &deadline);
     lock->loose_ends = false;

@@ -35,6 +35,7 @@ struct lock_settings {
     int server_count;                     /* 1, or the N of a quorum */
     struct client_settings server;        /* the one */
     const struct client_settings *servers; /* with a quorum: all N; outlives the lock */
+    bool no_restore;   /* of a quorum's members: what vanished is lost */
     int wait_replicas; /* so many must acknowledge an acquisition; 0: none */
 };
 

@@ -44,6 +44,7 @@ struct quorum {
     int majority;
     int64_t attempt_ms;
     struct lease lease;
+    bool restores; /* a member that lost the lock takes it up again */
     int64_t fence;
     int64_t confirmed_ms;
     int spokesman; /* the member whose refusal or reason is told */
@@ -61,6 +62,7 @@ struct quorum *quorum_open(const struct lock_settings *settings)
     quorum->count = count;
     quorum->majority = count / 2 + 1;
     quorum->lease = settings->lease;
+    quorum->restores = !settings->no_restore;
     quorum->attempt_ms = settings->lease.ttl_ms / ATTEMPT_DIVISOR;
     if (quorum->attempt_ms > ATTEMPT_MAX_MS)
         quorum->attempt_ms = ATTEMPT_MAX_MS;
@@ -74,6 +76,7 @@ struct quorum *quorum_open(const struct lock_settings *settings)
             quorum_close(quorum);
             return NULL;
         }
+        quorum->members[i].lock->cancel_ms = 2 * quorum->attempt_ms;
     }
     return quorum;
 }
@@ -144,8 +147,10 @@ static void ask_cancel(struct member *member, const struct question *question)
 {
     (void)question;
     /* a refusal and a server that was never reached leave nothing to take back */
-    if (member->result == LOCK_OK || member->lock->loose_ends)
+    if (member->lock->value.length > 0 || member->lock->loose_ends)
         inside_cancel(member->lock, false);
+    member->lock->value = TEXT_OVER(member->lock->value_storage);
+    member->lock->acquired_ms = 0;
 }
 
 static void ask_raise_fence(struct member *member, const struct question *question)
@@ -197,7 +202,11 @@ static enum lock_result confirm(struct quorum *quorum, const struct deadline *de
                                    .number = quorum->fence};
     ask_all(quorum, &raise);
     bool in_time = clock_boot_ms() < lease_stop_at(&quorum->lease, quorum->confirmed_ms);
-    return count_of(quorum, LOCK_OK) >= quorum->majority && in_time ? LOCK_OK : LOCK_UNAVAILABLE;
+    if (count_of(quorum, LOCK_OK) >= quorum->majority && in_time)
+        return LOCK_OK;
+    struct text why = TEXT_OVER(quorum->why);
+    text_add(&why, "a majority granted the lock, but did not confirm its fence in time");
+    return LOCK_UNAVAILABLE;
 }
 
 /* The member that speaks for those with `result`; -1: there is none. */
@@ -209,27 +218,42 @@ static int member_with(const struct quorum *quorum, enum lock_result result)
     return -1;
 }
 
+/* What does not pass: LOCK_OK while the members that are troubled by it leave room for a majority. */
+static enum lock_result lasting_trouble(struct quorum *quorum)
+{
+    static const enum lock_result kinds[] = {LOCK_OTHER_SLOTS, LOCK_DENIED,       LOCK_UNTRUSTED,
+                                             LOCK_NOT_A_LOCK,  LOCK_BAD_DATABASE, LOCK_NONSENSE,
+                                             LOCK_OS};
+    enum lock_result first = LOCK_OK;
+    int count = 0;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        int member = member_with(quorum, kinds[i]);
+        if (member >= 0 && first == LOCK_OK) {
+            first = kinds[i];
+            quorum->spokesman = member;
+        }
+        count += count_of(quorum, kinds[i]);
+    }
+    return count > quorum->count - quorum->majority ? first : LOCK_OK;
+}
+
 /* What a round without a majority comes to. */
 static enum lock_result judge(struct quorum *quorum)
 {
-    static const enum lock_result fatal[] = {LOCK_OTHER_SLOTS, LOCK_DENIED,       LOCK_UNTRUSTED,
-                                             LOCK_NOT_A_LOCK,  LOCK_BAD_DATABASE, LOCK_NONSENSE,
-                                             LOCK_OS};
     int answered = count_of(quorum, LOCK_OK) + count_of(quorum, LOCK_HELD);
+    int refused = member_with(quorum, LOCK_HELD);
     if (member_with(quorum, LOCK_INTERRUPTED) >= 0)
         return LOCK_INTERRUPTED;
-    if (answered >= quorum->majority) {
-        int refused = member_with(quorum, LOCK_HELD);
-        quorum->spokesman = refused >= 0 ? refused : 0;
-        return refused >= 0 ? LOCK_HELD : LOCK_UNAVAILABLE;
+    if (answered >= quorum->majority && refused >= 0) {
+        quorum->spokesman = refused;
+        return LOCK_HELD;
     }
-    for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
-        quorum->spokesman = member_with(quorum, fatal[i]);
-        if (quorum->spokesman >= 0)
-            return fatal[i];
-    }
+    enum lock_result trouble = lasting_trouble(quorum);
+    if (trouble != LOCK_OK)
+        return trouble;
     int silent = member_with(quorum, LOCK_UNAVAILABLE);
-    quorum->spokesman = silent >= 0 ? silent : 0;
+    if (silent >= 0)
+        quorum->spokesman = silent;
     struct text why = TEXT_OVER(quorum->why);
     text_addf(&why, "%d of %d servers answered, %d are needed; %s", answered, quorum->count,
               quorum->majority, lock_why(quorum->members[quorum->spokesman].lock));
@@ -260,27 +284,63 @@ static enum lock_result one_round(struct quorum *quorum, bool count_skip,
     return result;
 }
 
-enum lock_result quorum_acquire(struct quorum *quorum, bool count_skip, bool patient,
-                                const struct lock_waiting *waiting, const struct deadline *deadline)
+/* One to three rounds' time, so that contenders who split the votes do not meet again. */
+static enum deadline_result pause_between_rounds(const struct quorum *quorum,
+                                                 const struct deadline *deadline)
+{
+    int64_t pause = quorum->attempt_ms + token_random_below((uint32_t)(2 * quorum->attempt_ms) + 1);
+    struct deadline wait = deadline_sooner(*deadline, clock_boot_ms() + pause);
+    if (deadline_wait(-1, 0, &wait) == DEADLINE_WOKEN)
+        return DEADLINE_WOKEN;
+    return clock_boot_ms() >= deadline->at_ms ? DEADLINE_PASSED : DEADLINE_READY;
+}
+
+enum lock_result quorum_acquire(struct quorum *quorum, bool count_skip,
+                                const struct deadline *deadline)
 {
     for (int round = 1;; round++) {
         enum lock_result result = one_round(quorum, count_skip && round == 1, deadline);
-        bool refused = result == LOCK_HELD;
-        if (!refused && result != LOCK_UNAVAILABLE)
+        if (result != LOCK_HELD && result != LOCK_UNAVAILABLE)
             return result;
         /* a majority that refuses is an answer; votes that were split are asked for again */
         bool split = count_of(quorum, LOCK_HELD) < quorum->majority;
-        if (refused && !patient && (!split || round >= ROUNDS_MAX))
+        if (result == LOCK_HELD && (!split || round >= ROUNDS_MAX))
             return result;
-        if (refused && waiting != NULL)
-            waiting->tell(waiting->context, quorum_blocker(quorum), true);
-        /* one to three rounds, so that contenders who split the votes do not meet again */
-        int64_t pause = quorum->attempt_ms + token_random_below((uint32_t)(2 * quorum->attempt_ms) + 1);
-        struct deadline wait = deadline_sooner(*deadline, clock_boot_ms() + pause);
-        if (deadline_wait(-1, 0, &wait) == DEADLINE_WOKEN)
+        switch (pause_between_rounds(quorum, deadline)) {
+        case DEADLINE_WOKEN:
             return LOCK_INTERRUPTED;
-        if (clock_boot_ms() >= deadline->at_ms)
+        case DEADLINE_PASSED:
             return result;
+        case DEADLINE_READY:
+        default:
+            break;
+        }
+    }
+}
+
+enum lock_result quorum_wait(struct quorum *quorum, const struct lock_waiting *waiting,
+                             int64_t connect_ms, const struct deadline *deadline)
+{
+    int64_t answered_ms = clock_boot_ms();
+    for (;;) {
+        enum lock_result result = one_round(quorum, false, deadline);
+        if (result != LOCK_HELD && result != LOCK_UNAVAILABLE)
+            return result;
+        if (result == LOCK_HELD) {
+            answered_ms = clock_boot_ms();
+            waiting->tell(waiting->context, quorum_blocker(quorum), true);
+        } else if (clock_boot_ms() - answered_ms >= connect_ms) {
+            return LOCK_UNAVAILABLE;
+        }
+        switch (pause_between_rounds(quorum, deadline)) {
+        case DEADLINE_WOKEN:
+            return LOCK_INTERRUPTED;
+        case DEADLINE_PASSED:
+            return LOCK_HELD; /* as on one server: it is the wait that failed */
+        case DEADLINE_READY:
+        default:
+            break;
+        }
     }
 }
 
@@ -297,6 +357,26 @@ static void join_late(struct member *member)
     member->rejoined = true;
 }
 
+/*
+ * Whether what a member holds under our token is our own value with the raised fence, whose answer
+ * was lost; then it is taken for what it is.
+ */
+static bool is_raised_unheard(struct member *member)
+{
+    struct lock *lock = member->lock;
+    const struct holder *holder = &lock->blocker.holder;
+    char storage[HOLDER_VALUE_MAX + 1];
+    struct text raised = TEXT_OVER(storage);
+    if (strcmp(holder->token, lock->token) != 0 || holder->fence != member->quorum->fence ||
+        holder->fence == lock->fence)
+        return false;
+    holder_add_with_fence(&raised, &lock->value, holder->fence);
+    lock->value = TEXT_OVER(lock->value_storage);
+    text_add_bytes(&lock->value, raised.at, raised.length);
+    lock->fence = holder->fence;
+    return true;
+}
+
 static void ask_extend(struct member *member, const struct question *question)
 {
     (void)question;
@@ -306,7 +386,10 @@ static void ask_extend(struct member *member, const struct question *question)
         return;
     }
     member->result = lock_extend(member->lock);
-    if (member->result == LOCK_GONE && lock_restore(member->lock) == LOCK_OK) {
+    if (member->result == LOCK_TAKEN && is_raised_unheard(member))
+        member->result = lock_extend(member->lock);
+    if (member->result == LOCK_GONE && member->quorum->restores &&
+        lock_restore(member->lock) == LOCK_OK) {
         member->rejoined = true;
         member->result = LOCK_OK;
     }
@@ -323,30 +406,64 @@ enum lock_result quorum_extend(struct quorum *quorum)
         return LOCK_OK;
     }
     int taken = count_of(quorum, LOCK_TAKEN);
-    int lost = taken + count_of(quorum, LOCK_GONE) + count_of(quorum, LOCK_NOT_A_LOCK);
+    int gone = count_of(quorum, LOCK_GONE);
+    int lost = taken + gone + count_of(quorum, LOCK_NOT_A_LOCK);
     if (lost <= quorum->count - quorum->majority) {
         int silent = member_with(quorum, LOCK_UNAVAILABLE);
         quorum->spokesman = silent >= 0 ? silent : 0;
         return LOCK_UNAVAILABLE;
     }
-    quorum->spokesman = member_with(quorum, taken > 0 ? LOCK_TAKEN : LOCK_GONE);
-    return taken > 0 ? LOCK_TAKEN : LOCK_GONE;
+    enum lock_result result = taken > 0 ? LOCK_TAKEN : gone > 0 ? LOCK_GONE : LOCK_NOT_A_LOCK;
+    quorum->spokesman = member_with(quorum, result);
+    return result;
 }
 
+/* LOCK_OK: this member needs no more asking. */
 static void ask_release(struct member *member, const struct question *question)
 {
-    if (member->lock->value.length == 0 && !member->lock->loose_ends)
+    if (member->result != LOCK_UNAVAILABLE)
         return;
+    if (member->lock->value.length == 0) {
+        if (member->lock->loose_ends)
+            inside_cancel(member->lock, false);
+        return;
+    }
     member->result = lock_release(member->lock, question->record, question->number);
+    if (member->result == LOCK_TAKEN && is_raised_unheard(member))
+        member->result = lock_release(member->lock, question->record, question->number);
+}
+
+/* Until a majority has answered: a minority that is silent costs one attempt, and expires by itself. */
+static void release_majority(struct quorum *quorum, const struct lock_run_record *record,
+                             int64_t until_ms)
+{
+    struct lock_run_record again = {.only_if_held = true};
+    struct pause pause = PAUSE_START;
+    const struct deadline deadline = {until_ms, -1};
+    if (record != NULL)
+        again = *record;
+    again.only_if_held = true;
+    for (bool first = true;; first = false) {
+        const struct question release = {
+            .ask = ask_release,
+            .record = first || record == NULL ? record : &again,
+            .number = attempt(quorum, &deadline).at_ms,
+        };
+        ask_all(quorum, &release);
+        if (count_of(quorum, LOCK_UNAVAILABLE) <= quorum->count - quorum->majority ||
+            pause_wait(&pause, &deadline) != DEADLINE_READY)
+            return;
+    }
 }
 
 enum lock_result quorum_release(struct quorum *quorum, const struct lock_run_record *record,
                                 int64_t until_ms)
 {
-    const struct question release = {.ask = ask_release, .record = record, .number = until_ms};
-    for (int i = 0; i < quorum->count; i++)
+    for (int i = 0; i < quorum->count; i++) {
         quorum->members[i].result = LOCK_UNAVAILABLE;
-    ask_all(quorum, &release);
+        quorum->members[i].rejoined = false;
+    }
+    release_majority(quorum, record, until_ms);
     int released = member_with(quorum, LOCK_OK);
     if (released >= 0)
         return LOCK_OK;
@@ -363,19 +480,37 @@ static void ask_check(struct member *member, const struct question *question)
     member->result = lock_check(member->lock, question->number, &question->deadline);
 }
 
-enum lock_result quorum_check(struct quorum *quorum, int64_t fence, const struct deadline *deadline)
+static enum lock_result check_once(struct quorum *quorum, int64_t fence,
+                                   const struct deadline *deadline)
 {
     const struct question check = {
         .ask = ask_check, .deadline = attempt(quorum, deadline), .number = fence};
     ask_all(quorum, &check);
-    if (count_of(quorum, LOCK_OK) >= quorum->majority)
+    int held = count_of(quorum, LOCK_OK);
+    int taken = count_of(quorum, LOCK_TAKEN);
+    int lost = taken + count_of(quorum, LOCK_GONE);
+    if (held >= quorum->majority)
         return LOCK_OK;
-    int silent = count_of(quorum, LOCK_UNAVAILABLE);
-    if (silent > quorum->count - quorum->majority)
-        return LOCK_UNAVAILABLE;
-    int which = member_with(quorum, LOCK_TAKEN);
-    quorum->spokesman = which >= 0 ? which : 0;
-    return which >= 0 ? LOCK_TAKEN : LOCK_GONE;
+    /* those that did not answer could still make a majority, or not: nobody knows */
+    if (lost <= quorum->count - quorum->majority) {
+        enum lock_result trouble = lasting_trouble(quorum);
+        int silent = member_with(quorum, LOCK_UNAVAILABLE);
+        if (trouble == LOCK_OK && silent >= 0)
+            quorum->spokesman = silent;
+        return trouble != LOCK_OK ? trouble : LOCK_UNAVAILABLE;
+    }
+    quorum->spokesman = member_with(quorum, taken > 0 ? LOCK_TAKEN : LOCK_GONE);
+    return taken > 0 ? LOCK_TAKEN : LOCK_GONE;
+}
+
+enum lock_result quorum_check(struct quorum *quorum, int64_t fence, const struct deadline *deadline)
+{
+    struct pause pause = PAUSE_START;
+    enum lock_result result;
+    do
+        result = check_once(quorum, fence, deadline);
+    while (result == LOCK_UNAVAILABLE && pause_wait(&pause, deadline) == DEADLINE_READY);
+    return result;
 }
 
 static void ask_forget(struct member *member, const struct question *question)

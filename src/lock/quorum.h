@@ -20,12 +20,14 @@ void quorum_close(struct quorum *quorum);
  * Rounds until a majority says yes, or says no often enough, or the deadline has passed. In each
  * round every member is asked once; without a majority all are cancelled, also those whose answer
  * is unknown, and the next round waits a random time.
- * `patient`: goes on until the deadline also where a majority refuses. Results as lock_acquire;
- * UNAVAILABLE when fewer than a majority answered.
+ * Results as lock_acquire; UNAVAILABLE when fewer than a majority answered.
  */
-enum lock_result quorum_acquire(struct quorum *quorum, bool count_skip, bool patient,
-                                const struct lock_waiting *waiting,
+enum lock_result quorum_acquire(struct quorum *quorum, bool count_skip,
                                 const struct deadline *deadline);
+
+/* The same, but goes on until the deadline where a majority refuses; as lock_wait. */
+enum lock_result quorum_wait(struct quorum *quorum, const struct lock_waiting *waiting,
+                             int64_t connect_ms, const struct deadline *deadline);
 
 /* Counts only members that still hold; one that lost the lock may take it up again, but does not
  * count in that round: it may have forgotten another holder. */

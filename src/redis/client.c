@@ -115,6 +115,14 @@ void client_follow(struct client *client)
     route_follow(&client->route, client->settings.url, &client->redirect);
 }
 
+void client_leave_node(struct client *client)
+{
+    if (client->settings.url->scheme != URL_CLUSTER && !client->route.redirected)
+        return;
+    client_disconnect(client);
+    route_failed(&client->route, client->settings.url);
+}
+
 void client_end_visit(struct client *client)
 {
     if (!client->route.visiting)
@@ -348,6 +356,13 @@ static const char *const unsubscribe_words[] = {"UNSUBSCRIBE"};
 static const size_t unsubscribe_lengths[] = {11};
 static const struct client_command unsubscribe = {1, unsubscribe_words, unsubscribe_lengths};
 
+/* Whether ASKING goes before command `i`: inside a transaction it would become a part of that. */
+static bool needs_asking(const struct client *client, const struct client_command *commands, int i)
+{
+    bool transaction = strcmp(commands[0].words[0], "MULTI") == 0;
+    return client->route.visiting && (i == 0 || !transaction);
+}
+
 static enum server_error exchange(struct client *client, const struct client_command *commands,
                                   int count, const struct reply **replies,
                                   const struct deadline *deadline)
@@ -367,7 +382,7 @@ static enum server_error exchange(struct client *client, const struct client_com
     int logins = client->logged_in ? 0 : add_login(client, &outgoing);
     bool complete = logins >= 0 && (!client->subscribed || outgoing_add(&outgoing, &unsubscribe));
     for (int i = 0; i < count && complete; i++)
-        complete = (!client->route.visiting || outgoing_add(&outgoing, &asking)) &&
+        complete = (!needs_asking(client, commands, i) || outgoing_add(&outgoing, &asking)) &&
                    outgoing_add(&outgoing, &commands[i]);
     if (!complete) {
         outgoing_wipe(&outgoing);
@@ -384,7 +399,7 @@ static enum server_error exchange(struct client *client, const struct client_com
     if (error == SERVER_OK && client->subscribed)
         error = read_unsubscribed(client, deadline);
     for (int i = 0; i < count && error == SERVER_OK; i++) {
-        if (client->route.visiting)
+        if (needs_asking(client, commands, i))
             error = read_reply(client, &replies[i], deadline); /* of ASKING */
         if (error == SERVER_OK)
             error = read_reply(client, &replies[i], deadline);

@@ -86,6 +86,9 @@ enum server_error client_nonsense(struct client *client, const char *what);
 void client_follow(struct client *client);
 void client_end_visit(struct client *client);
 
+/* In a cluster: another node may serve where this one cannot. Elsewhere nothing. */
+void client_leave_node(struct client *client);
+
 /*
  * Subscriptions: after a SUBSCRIBE has been answered, client_subscribed says so; then only
  * client_listen may be used, or client_call, which first leaves the subscription in the same write.

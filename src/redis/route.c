@@ -4,7 +4,6 @@
  */
 #include "redis/route.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "redis/client.h"
@@ -20,10 +19,14 @@ bool redirect_parse(const char *reply, size_t length, struct redirect *redirect)
     const char *colon = memrchr(reply, ':', length);
     if (address == NULL || colon == NULL || colon < ++address)
         return false;
-    char *end;
-    long port = strtol(colon + 1, &end, 10);
+    long port = 0;
+    for (const char *c = colon + 1; c < reply + length; c++) {
+        port = *c >= '0' && *c <= '9' ? port * 10 + (*c - '0') : 65536;
+        if (port > 65535)
+            return false;
+    }
     size_t host = (size_t)(colon - address);
-    if (port < 1 || port > 65535 || host > URL_HOST_MAX)
+    if (port < 1 || host > URL_HOST_MAX || memchr(address, '\0', host) != NULL)
         return false;
     *redirect = (struct redirect){.ask = ask, .place = {.port = (uint16_t)port}};
     memcpy(redirect->place.host, address, host);

@@ -65,8 +65,12 @@ static enum server_error run_once(struct client *client, const struct script_cal
     enum server_error error = client_call(client, commands, count, replies, deadline);
     if (error != SERVER_OK)
         return error;
-    if (count == 2 && replies[1]->kind == REPLY_ERROR && replies[0]->kind != REPLY_ERROR)
-        return client_refused(client, replies[1]);
+    if (count == 2 && replies[1]->kind == REPLY_ERROR && replies[0]->kind != REPLY_ERROR) {
+        error = client_refused(client, replies[1]);
+        /* only a master sends on what its slot has lost: while one moves, its verdict counts */
+        if (error != SERVER_REDIRECTED)
+            return error;
+    }
     *reply = replies[0];
     return check_verdict(client, replies[0]);
 }
@@ -86,6 +90,8 @@ enum server_error script_run(struct client *client, const struct script_call *ca
     /* a refused login or a wrong role does not mend itself on this connection */
     if (error == SERVER_DENIED || error == SERVER_READONLY)
         client_disconnect(client);
+    if (error == SERVER_BUSY)
+        client_leave_node(client);
     return error;
 }
 
@@ -152,6 +158,8 @@ enum server_error script_run_and_subscribe(struct client *client, const struct s
         if (error == SERVER_NO_SCRIPT)
             error = subscribe_once(client, call, true, channel, reply, deadline);
     }
+    if (error == SERVER_BUSY)
+        client_leave_node(client);
     if (error != SERVER_OK)
         client_disconnect(client); /* which of the four took effect is not worth finding out */
     return error;

@@ -56,7 +56,7 @@ const struct tls_module *tls_load(char why[TLS_WHY_MAX])
         object = open_in(REDISLOCK_LIBDIR, strlen(REDISLOCK_LIBDIR));
     if (object == NULL) {
         const char *reason = dlerror();
-        text_add(&text, "cannot load the TLS module: ");
+        text_add(&text, "the TLS module cannot be loaded, which rediss:// needs: ");
         text_add(&text, reason != NULL ? reason : MODULE_FILE);
         return NULL;
     }
