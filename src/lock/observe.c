@@ -99,7 +99,7 @@ static void read_waiter(struct observed *observed, const struct reply *ticket)
     if (tail == NULL)
         return;
     holder_add_head(&value, "");
-    value.length--; /* the head's last colon is the token's first */
+    value.length -= 2; /* colon, no token, colon: here comes the token with both of its own */
     text_add_bytes(&value, token, (size_t)(tail - token));
     text_add(&value, ":0:granted:0");
     text_add(&value, tail);
