@@ -162,9 +162,11 @@ static void note_blocker(struct lock *lock, const struct reply *reply)
     blocker->left_ms = number_at(reply, 2, -1);
     blocker->holders = number_at(reply, 4, 1);
     blocker->ahead = number_at(reply, 5, 0);
-    if (reply->items[1].length > 0 && blocker->holder.kind == HOLDER_HELD) {
+    if (reply->items[1].length > 0) {
+        bool held = blocker->holder.kind == HOLDER_HELD;
         lock->known_fence = blocker->holder.fence;
-        lock->known_until_ms = clock_boot_ms() + blocker->left_ms;
+        lock->known_ttl_ms = held ? blocker->holder.ttl_ms : 0;
+        lock->known_until_ms = held ? clock_boot_ms() + blocker->left_ms : 0;
     }
     if (now_ms < 0 || blocker->holder.kind == HOLDER_FOREIGN)
         return;
