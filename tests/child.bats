@@ -312,9 +312,8 @@ mask_of() {
 }
 
 @test "a run without a lock (--on-error run) has no key and no fence, also not an outer run's" {
-    local URL=unix://$ROOM/nobody
     export REDISLOCK_LOCK_KEY=stale REDISLOCK_FENCE=stale
-    run --separate-stderr lock --connect-timeout 50ms --on-error run k -- env
+    URL=unix://$ROOM/nobody run --separate-stderr lock --connect-timeout 50ms --on-error run k -- env
     assert_status 0
     refute_line_in "$output" '^REDISLOCK_(LOCK_KEY|FENCE)='
     grep -qx 'REDISLOCK_NAME=k' <<<"$output"

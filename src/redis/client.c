@@ -22,6 +22,7 @@ struct client {
     struct reply_reader *reader;
     int fd; /* -1: not connected */
     bool logged_in;
+    bool refused; /* the last login was */
     bool outcome_unknown;
     int64_t sent_ms;
     struct secret reread; /* a newer password than the settings' */
@@ -240,7 +241,8 @@ static enum server_error read_login(struct client *client, int count,
             error = why_nonsense(client, "answers a login with something else than OK");
     }
     client->logged_in = error == SERVER_OK;
-    if (error == SERVER_DENIED)
+    client->refused = error == SERVER_DENIED;
+    if (client->refused)
         reread_password(client);
     return error;
 }
@@ -381,7 +383,9 @@ static enum server_error run_once(struct client *client, const struct client_scr
 enum server_error client_run(struct client *client, const struct client_script *call,
                              const struct reply **reply, const struct deadline *deadline)
 {
-    enum server_error error = run_once(client, call, false, reply, deadline);
+    /* behind a refused login a script may still run, but no NOSCRIPT of it is seen: a call after one
+       (the CANCEL of that script) brings its text along */
+    enum server_error error = run_once(client, call, client->refused, reply, deadline);
     if (error == SERVER_NO_SCRIPT)
         error = run_once(client, call, true, reply, deadline);
     /* a refused login or a wrong role does not mend itself on this connection */
