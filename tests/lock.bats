@@ -192,6 +192,7 @@ calls_reach() {
 @test "the state keeps fence, run record and counters, with an expiry" {
     local now
     hold first job
+    assert_equal "$(immortal_keys)" ''
     run lock -q job -- true
     run lock -q job -- true
     assert_status 75

