@@ -138,6 +138,13 @@ int64_t inside_expiry(const struct lock *lock)
     return hold > lock->settings.lease.ttl_ms ? hold : lock->settings.lease.ttl_ms;
 }
 
+/* A well-formed reply that means nothing to us. */
+static enum lock_result nonsense(struct lock *lock)
+{
+    (void)client_nonsense(lock->client, "gives a script's reply that makes no sense");
+    return LOCK_NONSENSE;
+}
+
 static int64_t number_at(const struct reply *reply, size_t index, int64_t otherwise)
 {
     int64_t number = otherwise;
@@ -183,7 +190,7 @@ enum lock_result inside_verdict(struct lock *lock, enum server_error error,
     if (inside_is(reply, "GONE"))
         return LOCK_GONE;
     if (!inside_is(reply, "TAKEN"))
-        return LOCK_NONSENSE;
+        return nonsense(lock);
     note_blocker(lock, reply);
     return LOCK_TAKEN;
 }
@@ -193,11 +200,11 @@ static enum lock_result accept_value(struct lock *lock, const struct reply *repl
 {
     struct holder holder;
     if (reply->count < 2 || reply->items[1].kind != REPLY_STRING)
-        return LOCK_NONSENSE;
+        return nonsense(lock);
     const struct reply *value = &reply->items[1];
     holder_parse(value->bytes, value->length, &holder);
     if (holder.kind == HOLDER_FOREIGN || strcmp(holder.token, lock->token) != 0)
-        return LOCK_NONSENSE;
+        return nonsense(lock);
     lock->value = TEXT_OVER(lock->value_storage);
     text_add_bytes(&lock->value, value->bytes, value->length);
     lock->fence = holder.fence;
@@ -237,7 +244,7 @@ static enum lock_result read_acquired(struct lock *lock, const struct reply *rep
 {
     if (inside_is(reply, "OK"))
         return accept_value(lock, reply);
-    if (inside_is(reply, "HELD")) {
+    if (inside_is(reply, "HELD") && reply->count >= 7 && reply->items[1].kind == REPLY_STRING) {
         note_blocker(lock, reply);
         lock->ticket = number_at(reply, 6, 0);
         return LOCK_HELD;
@@ -246,7 +253,7 @@ static enum lock_result read_acquired(struct lock *lock, const struct reply *rep
         lock->blocker = (struct lock_blocker){.slots = number_at(reply, 1, 0)};
         return LOCK_OTHER_SLOTS;
     }
-    return LOCK_NONSENSE;
+    return nonsense(lock);
 }
 
 enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
@@ -332,8 +339,12 @@ void inside_cancel(struct lock *lock, bool skipped)
     arguments_add_number(&arguments, clock_wall_ms());
     arguments_add_number(&arguments, lock->loose_ends ? TOMBSTONE_MS : 0);
     arguments_add_word(&arguments, skipped ? "skip" : "");
-    const struct script_call call = {&SCRIPT_CANCEL,   KEYS_TOMBSTONE + 1, arguments.count,
-                                     lock->keys.all, arguments.at,       NULL};
+    const struct script_call call = {.script = &SCRIPT_CANCEL,
+                                     .key_count = KEYS_TOMBSTONE + 1,
+                                     .argument_count = arguments.count,
+                                     .keys = lock->keys.all,
+                                     .arguments = arguments.at,
+                                     .by_text = true};
     const struct reply *reply;
     struct deadline deadline = {clock_boot_ms() + CANCEL_MS, -1};
     /* whatever the answer: where it did not arrive, the lock's own expiry ends it */

@@ -90,16 +90,26 @@ local function put(mode, token, tail, granted, ttl, now)
   local last = tonumber(redis.call('HGET', state, 'fence') or '0') or 0
   local fence = digits(math.max(last + 1, now))
   redis.call('HSET', state, 'fence', fence, 'slots', tonumber(mode) and mode or '1')
-  redis.call('PEXPIRE', state, KEEP)
+  local kept = redis.pcall('PEXPIRE', state, KEEP)
+  if type(kept) == 'table' and last == 0 then
+    redis.pcall('DEL', state) -- forbidden: nothing new may stay behind for ever
+  end
+  if type(kept) == 'table' then
+    error(kept)
+  end
 
   local word = granted and 'granted' or (mode == 'x' and 'held') or (mode == 's' and 'shared') or 'slot'
   if tonumber(mode) then
     word = word .. free_slot(tonumber(mode))
   end
   local value = 'redislock1:' .. token .. ':' .. fence .. ':' .. word .. ':' .. digits(now) .. ':' .. tail
+  -- What is deleted is not there: but whoever may not release is not to acquire. Behind HSET, because
+  -- for lack of memory Redis refuses only the first write of a script.
   if mode == 'x' then
+    redis.call('DEL', lock)
     redis.call('SET', lock, value, 'NX', 'PX', digits(ttl))
   else
+    redis.call('ZREM', holders, value)
     redis.call('ZADD', holders, digits(now + ttl), value)
     keep(holders, ttl + 1000)
   end
