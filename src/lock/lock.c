@@ -264,7 +264,7 @@ enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
     /* a refusal that writes nothing is checked by a probe; the others fail on a read-only server */
     const struct text *probe = want == ACQUIRE_TRY ? &lock->keys.all[KEYS_PROBE] : NULL;
     const struct script_call call = {&SCRIPT_ACQUIRE, KEYS_TOMBSTONE + 1, arguments.count,
-                                     lock->keys.all, arguments.at, probe};
+                                     lock->keys.all, arguments.at, probe, false};
     const struct reply *reply;
     bool listens = want == ACQUIRE_WAIT && !lock->polls;
     lock->why_before[0] = '\0';
