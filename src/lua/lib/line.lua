@@ -90,12 +90,11 @@ local function put(mode, token, tail, granted, ttl, now)
   local last = tonumber(redis.call('HGET', state, 'fence') or '0') or 0
   local fence = digits(math.max(last + 1, now))
   redis.call('HSET', state, 'fence', fence, 'slots', tonumber(mode) and mode or '1')
-  local kept = redis.pcall('PEXPIRE', state, KEEP)
-  if type(kept) == 'table' and last == 0 then
-    redis.pcall('DEL', state) -- forbidden: nothing new may stay behind for ever
-  end
-  if type(kept) == 'table' then
-    error(kept)
+  if type(redis.pcall('PEXPIRE', state, KEEP)) == 'table' then
+    if last == 0 then
+      redis.pcall('DEL', state) -- forbidden: nothing new may stay behind for ever
+    end
+    redis.call('PEXPIRE', state, KEEP) -- and the script ends with the error
   end
 
   local word = granted and 'granted' or (mode == 'x' and 'held') or (mode == 's' and 'shared') or 'slot'
