@@ -73,8 +73,8 @@ static enum server_error run_once(struct client *client, const struct script_cal
 enum server_error script_run(struct client *client, const struct script_call *call,
                              const struct reply **reply, const struct deadline *deadline)
 {
-    enum server_error error = run_once(client, call, false, reply, deadline);
-    if (error == SERVER_NO_SCRIPT)
+    enum server_error error = run_once(client, call, call->by_text, reply, deadline);
+    if (error == SERVER_NO_SCRIPT && !call->by_text)
         error = run_once(client, call, true, reply, deadline);
     /* a refused login or a wrong role does not mend itself on this connection */
     if (error == SERVER_DENIED || error == SERVER_READONLY)
