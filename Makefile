@@ -192,8 +192,13 @@ check-asan: ## the same under the address and undefined behaviour sanitizers
 	@tests/tools/deps check
 	@$(MAKE) --no-print-directory SANITIZE=address,undefined run-tests
 
+.PHONY: check-tsan
+check-tsan: ## the same under the thread sanitizer
+	@tests/tools/deps check
+	@$(MAKE) --no-print-directory SANITIZE=thread run-tests
+
 .PHONY: check-all
-check-all: lint check check-asan ## lint, check and check-asan
+check-all: lint check check-asan check-tsan ## lint, check, check-asan and check-tsan
 
 # Sanitizers write what they find into files, so that a finding in a process whose exit status
 # nobody looks at fails the run as well.
@@ -220,8 +225,11 @@ bench: ## measure what redislock costs beside flock(1) (SECTIONS='wrap refuse' s
 	@tests/tools/deps demo
 	@$(MAKE) --no-print-directory run-bench
 
+.PHONY: bench-tools
+bench-tools: $(bench_tools)
+
 .PHONY: run-bench
-run-bench: $(program) $(bench_tools)
+run-bench: $(program) bench-tools
 	REDISLOCK_BIN='$(abspath $(program))' REDISLOCK_BENCH_TOOLS='$(abspath $(BUILD))/bench' \
 		tests/bench/run $(SECTIONS)
 
@@ -235,12 +243,13 @@ c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/unit/*.
 .PHONY: lint
 lint: ## every static check: both compilers, clang-tidy, cppcheck, the analyzer, scripts, texts
 	@tests/tools/deps ci
-	@$(MAKE) --no-print-directory lint-gcc lint-clang lint-analyzer lint-c \
-		lint-sh lint-lua lint-text
+	@$(MAKE) --no-print-directory lint-gcc lint-clang lint-analyzer \
+		lint-format lint-cppcheck lint-tidy lint-sh lint-lua lint-text
 
-.PHONY: lint-gcc lint-clang lint-analyzer lint-c lint-sh lint-lua lint-text
+.PHONY: lint-gcc lint-clang lint-analyzer lint-format lint-cppcheck lint-tidy lint-sh lint-lua \
+	lint-text
 lint-gcc:
-	@$(MAKE) --no-print-directory CC=gcc WERROR=1 BUILD=build-gcc tests
+	@$(MAKE) --no-print-directory CC=gcc WERROR=1 BUILD=build-gcc tests bench-tools
 
 ifneq ($(BUILD),build-gcc)
 build-gcc/lua/scripts.h: $(scripts) tests/tools/embed-lua
@@ -248,38 +257,43 @@ build-gcc/lua/scripts.h: $(scripts) tests/tools/embed-lua
 endif
 
 lint-clang:
-	@$(MAKE) --no-print-directory CC=clang WERROR=1 BUILD=build-clang tests
+	@$(MAKE) --no-print-directory CC=clang WERROR=1 BUILD=build-clang tests bench-tools
 
 # gcc 12 takes memory that a struct behind a pointer owns for leaked; check-asan sees real leaks.
 lint-analyzer:
 	@$(MAKE) --no-print-directory CC=gcc WERROR=1 BUILD=build-analyzer \
 		CFLAGS='-O2 -fanalyzer -Wno-analyzer-malloc-leak' all
 
-lint-c: build-gcc/lua/scripts.h
-	clang-format --dry-run -Werror $(c_files)
-	cppcheck --quiet -j$(JOBS) --std=c11 --enable=warning,style,performance,portability \
+lint-format:
+	$(call say,clang-format)clang-format --dry-run -Werror $(c_files)
+
+lint-cppcheck: build-gcc/lua/scripts.h
+	$(call say,cppcheck)cppcheck --quiet -j$(JOBS) --std=c11 --enable=warning,style,performance,portability \
 		--inline-suppr --suppress=missingIncludeSystem --suppress=redundantContinue \
 		--suppress=variableScope --error-exitcode=1 \
 		-D_GNU_SOURCE -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -Ibuild-gcc $(sources)
-	printf '%s\n' $(sources) | xargs -P$(JOBS) -n1 sh -c 'clang-tidy --quiet "$$0" -- -std=c11 \
-		-D_GNU_SOURCE -DREDISLOCK_VERSION="\"$(VERSION)\"" -Isrc -Ibuild-gcc $(warnings) || exit 255'
+
+lint-tidy: build-gcc/lua/scripts.h
+	$(call say,clang-tidy)printf '%s\n' $(sources) | xargs -P$(JOBS) -n1 sh -c 'clang-tidy --quiet "$$0" -- -std=c11 \
+		-D_GNU_SOURCE -DREDISLOCK_VERSION="\"$(VERSION)\"" -Isrc -Ibuild-gcc $(warnings) || exit 1'
 
 lint-sh:
-	shellcheck --severity=info $(shell_scripts)
+	$(call say,shellcheck)shellcheck --severity=info $(shell_scripts)
 	@# Each test is a process of its own, and variables come and go through `load`.
-	shellcheck --severity=info --exclude=SC2030,SC2031,SC2034,SC2153,SC2154 $(suites)
+	$(if $(V),,@)shellcheck --severity=info --exclude=SC2030,SC2031,SC2034,SC2153,SC2154 $(suites)
 
 lint-lua: build-gcc/lua/scripts.h
-	luac -p build-gcc/lua/*.lua
-	luacheck --quiet --no-color --std lua51 --read-globals redis KEYS ARGV -- build-gcc/lua/*.lua
+	$(call say,luac and luacheck)luac -p build-gcc/lua/*.lua
+	$(if $(V),,@)luacheck --quiet --no-color --std lua51 --read-globals redis KEYS ARGV -- build-gcc/lua/*.lua
 
 lint-text:
-	! mandoc -T lint man/redislock.1 2>&1 | grep -vE 'referenced manual not found|outdated mandoc.db'
-	codespell src man completions tests *.md Makefile .ci
+	$(call say,mandoc)! mandoc -T lint man/redislock.1 2>&1 | \
+		grep -vE 'referenced manual not found|outdated mandoc.db'
+	$(call say,codespell)codespell src man completions tests *.md Makefile .ci
 
 .PHONY: format
 format: ## give the C files the house's layout
-	clang-format -i $(c_files)
+	@clang-format -i $(c_files)
 
 # --- Around ------------------------------------------------------------------------------------
 

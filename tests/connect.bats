@@ -131,6 +131,19 @@ refute_in() {
     assert_equal "$(immortal_keys)" ''
 }
 
+@test "a wrong password leaves no lock where the server would have let anybody in" {
+    local url
+    lock other true # the server knows ACQUIRE now, and not CANCEL
+    for url in "redis://plain:hunter3@127.0.0.1:$PORT" "redis://plain:hunter3@127.0.0.1:$PORT/3"; do
+        REDISLOCK_URL=$url quickly "$REDISLOCK_BIN" job touch "$ROOM/ran"
+        assert_status 77
+        assert_no_key lock:job
+        assert_equal "$(rcli -n 3 exists lock:job)" 0
+    done
+    [[ ! -e $ROOM/ran ]]
+    assert_equal "$(immortal_keys)" ''
+}
+
 @test "a password that changes while the command runs is read again from its file" {
     redis_start rotating --requirepass first
     printf 'first\n' >"$ROOM/password"

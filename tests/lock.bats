@@ -124,14 +124,14 @@ one_left() {
 
 @test "the token has at least 128 bits, all of them random, and is another in each run" {
     local i
-    for i in {1..30}; do
+    for i in {1..20}; do
         lock job -- redis-cli -s "$SOCK" get lock:job | cut -d: -f2 >>"$ROOM/tokens"
     done
-    assert_equal "$(sort -u "$ROOM/tokens" | wc -l)" 30
-    # 32 hexadecimal digits or more, and each of them takes many of its 16 values in 30 runs
+    assert_equal "$(sort -u "$ROOM/tokens" | wc -l)" 20
+    # 32 hexadecimal digits or more, and each of them takes many of its 16 values in 20 runs
     awk '{ if (length($0) < 32 || $0 !~ /^[0-9a-f]+$/) { print "bad token " $0; bad = 1 }
            for (i = 1; i <= length($0); i++) if (!seen[i, substr($0, i, 1)]++) values[i]++ }
-         END { for (i in values) if (values[i] < 5) { print "digit " i " hardly varies"; bad = 1 }
+         END { for (i in values) if (values[i] < 4) { print "digit " i " hardly varies"; bad = 1 }
                exit bad }' "$ROOM/tokens" >&2
 }
 
@@ -192,6 +192,7 @@ calls_reach() {
 @test "the state keeps fence, run record and counters, with an expiry" {
     local now
     hold first job
+    assert_equal "$(immortal_keys)" ''
     run lock -q job -- true
     run lock -q job -- true
     assert_status 75

@@ -484,6 +484,7 @@ ask_slowly() {
     ASKER=$!
     _process_keep "$ASKER"
     exec 6>"$ROOM/steps"
+    echo 'expect [y/N]' >&6
     wait_for_line "$ROOM/screen" 'Take the lock away'
 }
 
@@ -494,10 +495,10 @@ answer_yes() {
 }
 
 @test "--unlock never removes a newer holder than the one it has shown" {
-    hold one job
+    hold one -t 2 job
     ask_slowly
     let_go one
-    hold two -t 2 job
+    hold two -t 2 job 6>&- # the asker's steps end with us
     local fence
     fence=$(holder_field fence lock:job)
     answer_yes

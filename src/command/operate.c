@@ -224,6 +224,15 @@ int command_list(const struct config *config)
     return STATUS_USAGE;
 }
 
+/* A foreign value that was not kept whole cannot be compared, so it cannot be removed by us. */
+static bool is_comparable(const struct observed *observed)
+{
+    for (size_t i = 0; i < observed->holder_count; i++)
+        if (observed->holders[i].value_length > HOLDER_VALUE_MAX)
+            return false;
+    return true;
+}
+
 /* Shows who would lose the lock. */
 static void show_victims(const struct config *config, const struct observed *observed)
 {
@@ -268,6 +277,10 @@ static int unlock(const struct operation *operation)
         return (int)output_finish();
     }
     show_victims(config, operation->observed);
+    if (!is_comparable(operation->observed)) {
+        log_error("its value is too long to be compared; if it is no longer needed, delete the key");
+        return STATUS_NONSENSE;
+    }
     int status = confirm(config);
     if (status != STATUS_OK)
         return status;

@@ -249,10 +249,21 @@ static void reap(struct supervisor *s)
     }
 }
 
+/*
+ * In a shared group the terminal has sent it to the child as well; but of a hangup (HUP, then CONT)
+ * it tells the leader of the session alone, and that may be us: `ssh -t HOST redislock ...`.
+ */
+static bool child_has_it(const struct supervisor *s, const struct signalfd_siginfo *info)
+{
+    bool hangup = info->ssi_signo == SIGHUP || info->ssi_signo == SIGCONT;
+    if (s->plan->own_group || info->ssi_code != SI_KERNEL)
+        return false;
+    return !hangup || getsid(0) != getpid();
+}
+
 static void forward(struct supervisor *s, const struct signalfd_siginfo *info)
 {
-    /* in a shared group the terminal has sent it to the child as well */
-    if (!s->plan->own_group && info->ssi_code == SI_KERNEL)
+    if (child_has_it(s, info))
         return;
     if (info->ssi_signo == SIGTSTP)
         s->told_to_stop = true; /* and we stop when the child has */

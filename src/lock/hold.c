@@ -34,7 +34,7 @@ static enum lock_result extend_once(struct lock *lock, const struct text *probe)
                                      arguments.count,
                                      &lock->keys.all[exclusive ? KEYS_LOCK : KEYS_HOLDERS],
                                      arguments.at,
-                                     probe};
+                                     probe, false};
     return keep_once(lock, &call);
 }
 
@@ -64,7 +64,7 @@ enum lock_result lock_restore(struct lock *lock)
     arguments_add_number(&arguments, lock->fence);
     arguments_add_number(&arguments, state_kept_ms);
     const struct script_call call = {&SCRIPT_RESTORE, 3, arguments.count, keys, arguments.at,
-                                     &lock->keys.all[KEYS_PROBE]};
+                                     &lock->keys.all[KEYS_PROBE], false};
     enum lock_result result = keep_once(lock, &call);
     if (result != LOCK_OK)
         inside_note_outcome(lock);
@@ -122,7 +122,7 @@ enum lock_result lock_check(struct lock *lock, int64_t fence, const struct deadl
     arguments_add_number(&arguments, clock_wall_ms());
     /* the probe: a stale replica's word is worth nothing here either */
     const struct script_call call = {&SCRIPT_CHECK, 2, arguments.count, keys, arguments.at,
-                                     &lock->keys.all[KEYS_PROBE]};
+                                     &lock->keys.all[KEYS_PROBE], false};
     struct pause pause = PAUSE_START;
     enum lock_result result;
     do {
@@ -161,7 +161,7 @@ static enum lock_result release_once(struct lock *lock, const struct lock_run_re
     arguments_add_number(&arguments, record != NULL ? record->status : 0);
     arguments_add_word(&arguments, again ? "again" : "");
     const struct script_call call = {&SCRIPT_RELEASE, KEYS_LEASES + 1, arguments.count,
-                                     lock->keys.all,  arguments.at,    NULL};
+                                     lock->keys.all,  arguments.at,    NULL, false};
     const struct reply *reply = NULL;
     enum server_error error = script_run(lock->client, &call, &reply, deadline);
     return inside_verdict(lock, error, reply);

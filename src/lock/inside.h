@@ -31,6 +31,7 @@ struct lock {
     bool polls;      /* waits without pub/sub */
     int64_t ticket;  /* its number; 0: none yet */
     int64_t known_fence;    /* of the exclusive holder that we were told of last */
+    int64_t known_ttl_ms;   /* how long a lease it takes each time; 0: we know of none */
     int64_t known_until_ms; /* until when its lease runs as far as we know (clock_boot_ms) */
     struct lock_blocker blocker;
     struct text mode;  /* x, s or the number of slots, as the scripts want it */

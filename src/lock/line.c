@@ -76,6 +76,8 @@ static enum woken sleep_in_line(struct lock *lock, int64_t look_ms, const struct
         case CLIENT_HEARD_SIGNAL:
             return WOKEN_SIGNAL;
         case CLIENT_HEARD_BROKEN:
+            /* until now the holder may have gone on extending its lease */
+            lock->known_until_ms = clock_boot_ms() + lock->known_ttl_ms;
             return WOKEN_LOOK;
         case CLIENT_HEARD_NOTHING:
         default:

@@ -154,6 +154,13 @@ int64_t inside_expiry(const struct lock *lock)
     return hold > lock->settings.lease.ttl_ms ? hold : lock->settings.lease.ttl_ms;
 }
 
+/* A well-formed reply that means nothing to us. */
+static enum lock_result nonsense(struct lock *lock)
+{
+    (void)client_nonsense(lock->client, "gives a script's reply that makes no sense");
+    return LOCK_NONSENSE;
+}
+
 static int64_t number_at(const struct reply *reply, size_t index, int64_t otherwise)
 {
     int64_t number = otherwise;
@@ -178,9 +185,11 @@ static void note_blocker(struct lock *lock, const struct reply *reply)
     blocker->left_ms = number_at(reply, 2, -1);
     blocker->holders = number_at(reply, 4, 1);
     blocker->ahead = number_at(reply, 5, 0);
-    if (reply->items[1].length > 0 && blocker->holder.kind == HOLDER_HELD) {
+    if (reply->items[1].length > 0) {
+        bool held = blocker->holder.kind == HOLDER_HELD;
         lock->known_fence = blocker->holder.fence;
-        lock->known_until_ms = clock_boot_ms() + blocker->left_ms;
+        lock->known_ttl_ms = held ? blocker->holder.ttl_ms : 0;
+        lock->known_until_ms = held ? clock_boot_ms() + blocker->left_ms : 0;
     }
     if (now_ms < 0 || blocker->holder.kind == HOLDER_FOREIGN)
         return;
@@ -197,7 +206,7 @@ enum lock_result inside_verdict(struct lock *lock, enum server_error error,
     if (inside_is(reply, "GONE"))
         return LOCK_GONE;
     if (!inside_is(reply, "TAKEN"))
-        return LOCK_NONSENSE;
+        return nonsense(lock);
     note_blocker(lock, reply);
     return LOCK_TAKEN;
 }
@@ -207,11 +216,11 @@ static enum lock_result accept_value(struct lock *lock, const struct reply *repl
 {
     struct holder holder;
     if (reply->count < 2 || reply->items[1].kind != REPLY_STRING)
-        return LOCK_NONSENSE;
+        return nonsense(lock);
     const struct reply *value = &reply->items[1];
     holder_parse(value->bytes, value->length, &holder);
     if (holder.kind == HOLDER_FOREIGN || strcmp(holder.token, lock->token) != 0)
-        return LOCK_NONSENSE;
+        return nonsense(lock);
     lock->value = TEXT_OVER(lock->value_storage);
     text_add_bytes(&lock->value, value->bytes, value->length);
     lock->fence = holder.fence;
@@ -251,7 +260,7 @@ static enum lock_result read_acquired(struct lock *lock, const struct reply *rep
 {
     if (inside_is(reply, "OK"))
         return accept_value(lock, reply);
-    if (inside_is(reply, "HELD")) {
+    if (inside_is(reply, "HELD") && reply->count >= 7 && reply->items[1].kind == REPLY_STRING) {
         note_blocker(lock, reply);
         lock->ticket = number_at(reply, 6, 0);
         return LOCK_HELD;
@@ -260,7 +269,7 @@ static enum lock_result read_acquired(struct lock *lock, const struct reply *rep
         lock->blocker = (struct lock_blocker){.slots = number_at(reply, 1, 0)};
         return LOCK_OTHER_SLOTS;
     }
-    return LOCK_NONSENSE;
+    return nonsense(lock);
 }
 
 enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
@@ -271,7 +280,7 @@ enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
     /* a refusal that writes nothing is checked by a probe; the others fail on a read-only server */
     const struct text *probe = want == ACQUIRE_TRY ? &lock->keys.all[KEYS_PROBE] : NULL;
     const struct script_call call = {&SCRIPT_ACQUIRE, KEYS_TOMBSTONE + 1, arguments.count,
-                                     lock->keys.all, arguments.at, probe};
+                                     lock->keys.all, arguments.at, probe, false};
     const struct reply *reply;
     bool listens = want == ACQUIRE_WAIT && !lock->polls;
     lock->why_before[0] = '\0';
@@ -301,7 +310,7 @@ enum lock_result inside_raise_fence(struct lock *lock, int64_t fence,
     arguments_add(&arguments, &raised);
     arguments_add_number(&arguments, fence);
     arguments_add_number(&arguments, inside_expiry(lock));
-    const struct script_call call = {&SCRIPT_FENCE, 3, arguments.count, keys, arguments.at, NULL};
+    const struct script_call call = {&SCRIPT_FENCE, 3, arguments.count, keys, arguments.at, NULL, false};
     const struct reply *reply = NULL;
     enum server_error error = script_run(lock->client, &call, &reply, deadline);
     enum lock_result result = inside_verdict(lock, error, reply);
@@ -437,8 +446,12 @@ void inside_cancel(struct lock *lock, bool skipped)
     arguments_add_number(&arguments, clock_wall_ms());
     arguments_add_number(&arguments, lock->loose_ends ? TOMBSTONE_MS : 0);
     arguments_add_word(&arguments, skipped ? "skip" : "");
-    const struct script_call call = {&SCRIPT_CANCEL,   KEYS_TOMBSTONE + 1, arguments.count,
-                                     lock->keys.all, arguments.at,       NULL};
+    const struct script_call call = {.script = &SCRIPT_CANCEL,
+                                     .key_count = KEYS_TOMBSTONE + 1,
+                                     .argument_count = arguments.count,
+                                     .keys = lock->keys.all,
+                                     .arguments = arguments.at,
+                                     .by_text = true};
     const struct reply *reply;
     struct deadline deadline = {clock_boot_ms() + lock->cancel_ms, -1};
     /* whatever the answer: where it did not arrive, the lock's own expiry ends it */

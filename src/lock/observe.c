@@ -99,7 +99,7 @@ static void read_waiter(struct observed *observed, const struct reply *ticket)
     if (tail == NULL)
         return;
     holder_add_head(&value, "");
-    value.length--; /* the head's last colon is the token's first */
+    value.length -= 2; /* colon, no token, colon: here comes the token with both of its own */
     text_add_bytes(&value, token, (size_t)(tail - token));
     text_add(&value, ":0:granted:0");
     text_add(&value, tail);
@@ -160,7 +160,7 @@ enum lock_result observer_look(struct observer *observer, const char *name,
     arguments_add_number(&arguments, clock_wall_ms());
     arguments_add_number(&arguments, OBSERVE_HOLDERS_MAX);
     const struct script_call call = {&SCRIPT_STATUS,      KEYS_HOLDERS + 1, arguments.count,
-                                     observer->keys.all, arguments.at,     NULL};
+                                     observer->keys.all, arguments.at,     NULL, false};
     const struct reply *reply = NULL;
     enum lock_result result = run(observer, &call, &reply, deadline);
     if (result != LOCK_OK)
@@ -192,7 +192,7 @@ enum lock_result observer_unlock(struct observer *observer, const char *name,
     }
     keys_make(&observer->keys, observer->prefix, name, "");
     const struct script_call call = {&SCRIPT_UNLOCK,      KEYS_LEASES + 1, count,
-                                     observer->keys.all, arguments,       NULL};
+                                     observer->keys.all, arguments,       NULL, false};
     const struct reply *reply = NULL;
     enum lock_result result = run(observer, &call, &reply, deadline);
     if (result == LOCK_OK && (reply->count < 2 || !reply_number(&reply->items[1], removed)))

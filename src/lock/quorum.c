@@ -418,7 +418,7 @@ enum lock_result quorum_extend(struct quorum *quorum)
     return result;
 }
 
-/* LOCK_OK: this member needs no more asking. */
+/* Any result but UNAVAILABLE: this member needs no more asking. */
 static void ask_release(struct member *member, const struct question *question)
 {
     if (member->result != LOCK_UNAVAILABLE)
@@ -426,6 +426,7 @@ static void ask_release(struct member *member, const struct question *question)
     if (member->lock->value.length == 0) {
         if (member->lock->loose_ends)
             inside_cancel(member->lock, false);
+        member->result = LOCK_HELD; /* never by us */
         return;
     }
     member->result = lock_release(member->lock, question->record, question->number);

@@ -150,7 +150,10 @@ end
 
 -- Whom to name: the exclusive holder, or the place that is free first.
 value = redis.call('GET', lock)
-local left, count = redis.call('PTTL', lock), 1
+local left, count = redis.pcall('PTTL', lock), 1
+if type(left) == 'table' then
+  left = -1 -- unknown, to a user who may not ask
+end
 if not value then
   local soonest = redis.call('ZRANGE', holders, 0, 0, 'WITHSCORES')
   value = soonest[1] or ''

@@ -100,8 +100,11 @@ static void why_begin(struct client *client)
 
 enum server_error client_refused(struct client *client, const struct reply *reply)
 {
+    static const char quote[] = ", with args beginning"; /* a password, or the token, follows */
+    const char *end = memmem(reply->bytes, reply->length, quote, sizeof(quote) - 1);
+    size_t length = end != NULL ? (size_t)(end - reply->bytes) : reply->length;
     why_begin(client);
-    text_add_bytes(&client->why, reply->bytes, reply->length);
+    text_add_bytes(&client->why, reply->bytes, length);
     enum server_error error = server_error_classify(reply->bytes, reply->length);
     if (error == SERVER_REDIRECTED &&
         !redirect_parse(reply->bytes, reply->length, &client->redirect))

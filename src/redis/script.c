@@ -83,8 +83,8 @@ enum server_error script_run(struct client *client, const struct script_call *ca
     for (int hop = 0; hop <= HOPS_MAX && error == SERVER_REDIRECTED; hop++) {
         if (hop > 0)
             client_follow(client);
-        error = run_once(client, call, false, reply, deadline);
-        if (error == SERVER_NO_SCRIPT)
+        error = run_once(client, call, call->by_text, reply, deadline);
+        if (error == SERVER_NO_SCRIPT && !call->by_text)
             error = run_once(client, call, true, reply, deadline);
     }
     /* a refused login or a wrong role does not mend itself on this connection */

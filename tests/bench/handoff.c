@@ -5,7 +5,7 @@
  *   handoff [OPTIONS] ROOM STAMP WRAPPER...
  *
  *   -n WAITERS    how many stand in line (100)
- *   -g US         pause between the starts of two waiters, so that there is an order (5000)
+ *   -g US         the next waiter comes when the last has slept undisturbed for so long (3000)
  *   -s MS         pause before the gate is opened, so that all stand in line (300)
  *   -m US         how long each job sleeps (0)
  *   -t            the jobs are `true`: no log, the time to drain alone
@@ -157,16 +157,49 @@ static void kill_some(const struct plan *plan)
     free(dead.pids);
 }
 
+/* How often it has gone to sleep of itself; -1 while it is not asleep. */
+static long sleeps_of(pid_t pid)
+{
+    static const char state[] = "State:";
+    static const char switches[] = "voluntary_ctxt_switches:";
+    char line[256];
+    bool asleep = false;
+    long count = -1;
+    snprintf(line, sizeof line, "/proc/%d/status", (int)pid);
+    FILE *stream = fopen(line, "re");
+    if (stream == NULL)
+        return -1;
+    while (fgets(line, sizeof line, stream) != NULL) {
+        if (strncmp(line, state, sizeof state - 1) == 0)
+            asleep = line[sizeof state] == 'S';
+        else if (strncmp(line, switches, sizeof switches - 1) == 0)
+            count = strtol(line + sizeof switches - 1, NULL, 10);
+    }
+    fclose(stream);
+    return asleep ? count : -1;
+}
+
+/* Returns when it has stood in line: it sleeps, and has not moved for a while. Bounded. */
+static void await_stillness(const struct plan *plan, pid_t pid)
+{
+    int64_t until = now_ns() + NS_PER_S;
+    long before = -2;
+    while (now_ns() < until) {
+        sleep_ns(plan->stagger_us * NS_PER_US);
+        long sleeps = sleeps_of(pid);
+        if (sleeps >= 0 && sleeps == before)
+            return;
+        before = sleeps;
+    }
+}
+
 static void line_up(const struct plan *plan, struct line *line)
 {
     char id[24];
-    int64_t next = now_ns();
     for (long i = 0; i < plan->waiters; i++) {
         snprintf(id, sizeof id, "%ld", i);
         add(line, start(plan, id, plan->hold_us));
-        next += plan->stagger_us * NS_PER_US;
-        if (next > now_ns())
-            sleep_ns(next - now_ns());
+        await_stillness(plan, line->pids[line->count - 1]);
         if (now_ns() > plan->give_up_at)
             give_up(line, "out of time while the line formed");
     }
@@ -315,7 +348,7 @@ static void take_option(struct plan *plan, int option)
 int main(int argc, char **argv)
 {
     struct plan plan = {
-        .waiters = 100, .stagger_us = 5000, .settle_ms = 300, .hold_us = "0", .limit_s = 60};
+        .waiters = 100, .stagger_us = 3000, .settle_ms = 300, .hold_us = "0", .limit_s = 60};
     int option;
     while ((option = getopt(argc, argv, "+n:g:s:m:tk:b:a:T:")) != -1)
         take_option(&plan, option);

@@ -2,9 +2,9 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with run and its parts
 
 # Sets $waiting to the words that wait for a lock and then run what follows, by the peer's name.
-# stagger: the pause between two that come, long enough for the first to stand in line.
+# stagger: the next comes when the last has slept for so long, and so stands in line.
 waiting_words() {
-    stagger=6000 settle=400
+    stagger=3000 settle=400
     case $1 in
     flock) waiting=("$flock" "$room/line") ;;
     redislock) waiting=("${wrapped[@]:1}" -w inf "line-$RANDOM") ;;
@@ -12,7 +12,7 @@ waiting_words() {
     etcdctl)
         etcd_start || return 1
         export ETCDCTL_API=3
-        stagger=60000 settle=1000
+        stagger=20000 settle=1000
         waiting=("$etcdctl" --endpoints "$etcd_url" lock "line-$RANDOM")
         ;;
     esac
@@ -113,12 +113,13 @@ section_waiting() {
     cpu_after=$(cpu_us "$waiter")
     rcli info stats >"$room/waiting.2"
     head_row "waiting: one waiter while nothing happens, in a minute" \
-        "" "reads" "wake-ups" "cpu us" "rss kB" "private kB" "descriptors"
+        "" "reads" "wake-ups" "cpu us" "rss kB" "private kB" "own fds"
     # two reads of the server are the question itself: its connection's command and its end
     local reads=$(($(info_number "$room/waiting.2" total_reads_processed) - $(info_number "$room/waiting.1" total_reads_processed)))
     reads=$((reads > 2 ? reads - 2 : 0))
     row "redislock" $((reads * 6)) $(((after - before) * 6)) $(((cpu_after - cpu_before) * 6)) \
-        "$(status_kb "$waiter" VmRSS)" "$(private_kb "$waiter")" "$(find "/proc/$waiter/fd" -mindepth 1 | wc -l)"
+        "$(status_kb "$waiter" VmRSS)" "$(private_kb "$waiter")" \
+        "$(find "/proc/$waiter/fd" -lname 'anon_inode:*' -o -lname 'socket:*' | wc -l)"
     kill -TERM "$waiter"
     wait "$waiter" || :
     kill -TERM "$holder"

@@ -61,7 +61,37 @@ expiry_of() {
 assert_nothing_locked() {
     local key
     while IFS= read -r key; do
-        [[ $key == *:state || $key == *:cancelled:* ]] || fail "key left: $key" || return
-        [[ $(rcli pttl "$key") != -1 ]] || fail "key without expiry: $key" || return
+        [[ -z $key || $key == *:state || $key == *:cancelled:* ]] || fail "key left: $key" || return
+        [[ -z $key || $(rcli pttl "$key") != -1 ]] || fail "key without expiry: $key" || return
     done < <(rcli keys '*')
+}
+
+# ticked_after MS: succeeds when somebody has ticked in $LOG later than that; for wait_until.
+ticked_after() {
+    (($(last_tick "$LOG") > $1))
+}
+
+# Succeeds when nobody but the one who asks is connected; for wait_until.
+only_one_client() {
+    [[ $(rcli client list | wc -l) == 1 ]]
+}
+
+# start_job [OPTION...] -- WITNESS-ARG...: job is a redislock with the lock k, its command a witness
+# that logs to $LOG; returns once that one is ready for signals.
+start_job() {
+    local options=()
+    while [[ $1 != -- ]]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    spawn job lock "${options[@]}" k -- "$WITNESS" --out "$LOG" --signals inf "$@"
+    wait_for_line "$LOG" '^ready'
+    # shellcheck disable=SC2034 # for the test
+    CHILD=$(sed -n 's/^ready //p' "$LOG")
+}
+
+# The number of signal NAME.
+number_of_signal() {
+    kill -l "$1"
 }

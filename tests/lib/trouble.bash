@@ -21,6 +21,7 @@ refused() {
         items+=("about $(_refusal_word "$number") ${REFUSALS[number * 3 + 2]}")
     done
     REFUSALS=()
+    # shellcheck disable=SC2086 # no word, or one
     talker_start ${LISTENER-} --repeat-last "${items[@]}" 'reply +OK' || return
     for number in "${!items[@]}"; do
         [[ ${LOGIN:-0} == 0 ]] || export REDISCLI_AUTH=secret-$number
@@ -55,9 +56,14 @@ _refused() {
     [[ ! -e $ROOM/ran-$1 ]] || fail "the command ran"
 }
 
-# Succeeds when the events of VAR count NUMBER extensions and more; for wait_until.
+# The extensions that the events of VAR count.
+extension_count() {
+    grep -c '"event":"extended"' "$ROOM/$1.events" || true
+}
+
+# extensions VAR NUMBER: succeeds when they are so many or more; for wait_until.
 extensions() {
-    (($(grep -c '"event":"extended"' "$ROOM/$1.events") >= $2))
+    (($(extension_count "$1") >= $2))
 }
 
 # hold_through VAR [OPTION]... NAME: as `hold`, through the proxy, with its events in $ROOM/VAR.events.
@@ -71,6 +77,11 @@ hold_through() {
     if ! wait_for_line "$ROOM/$variable.ready" '^ready ' 2>/dev/null; then
         fail "the job of $variable does not start: $(cat "$ROOM/$variable.err")"
     fi
+}
+
+# fails_to_extend VAR [WHY]: until redislock VAR, started with -v, has said that an extension failed.
+fails_to_extend() {
+    wait_for_line "$ROOM/$1.err" "cannot extend the lock: .*${2-}.*; trying again"
 }
 
 # called_since COMMAND NUMBER: succeeds once the server has run COMMAND more often than that.

@@ -26,6 +26,7 @@
 
 #define CONTENDERS_MAX 200
 #define STATUS_FD      7
+#define LEASE_MS       1000 /* the -t of all contenders */
 
 static const char help[] =
     "usage: crowd --program REDISLOCK --url URL --log FILE [OPTION]...\n"
@@ -36,9 +37,20 @@ static const char help[] =
     "  --seconds N      give up then: exit status 1 (60)\n"
     "  --self PATH      this program, for the jobs (the name it was called by)\n";
 
-enum fate { FATE_RUN, FATE_TRY, FATE_LATE, FATE_TERM, FATE_INT, FATE_FREEZE, FATE_KILL, FATE_COUNT };
-static const char *const fate_names[] = {"run", "try", "late", "term", "int", "freeze", "kill"};
-static const int fate_weights[] = {57, 6, 12, 7, 6, 5, 7}; /* of 100 */
+enum fate {
+    FATE_RUN,
+    FATE_TRY,
+    FATE_LATE,
+    FATE_TERM,
+    FATE_INT,
+    FATE_FREEZE,
+    FATE_KILL,
+    FATE_STALL,
+    FATE_COUNT
+};
+static const char *const fate_names[] = {"run", "try",    "late", "term",
+                                         "int", "freeze", "kill", "stall"};
+static const int fate_weights[] = {56, 6, 12, 7, 6, 5, 7, 1}; /* of 100 */
 
 struct contender {
     pid_t pid; /* 0: the place is free */
@@ -108,7 +120,7 @@ static int job(char **words)
     const char *fence = variable("REDISLOCK_FENCE", "?");
     const char *slot = variable("REDISLOCK_SLOT", "0");
     struct timespec hold = {hold_ms / 1000, hold_ms % 1000 * 1000000};
-    sigdelset(&all, SIGCHLD);
+    sigdelset(&all, SIGCONT); /* one that was frozen */
     note(fd, "start %s %s %s\n", words[1], fence, slot);
     int number = sigtimedwait(&all, NULL, &hold);
     note(fd, "end %s %s %s\n", words[1], fence, slot);
@@ -136,21 +148,21 @@ struct lock_kind {
 static const struct lock_kind *draw_kind(struct crowd *crowd)
 {
     static const struct lock_kind kinds[] = {
-        {"alone", NULL, NULL, "x"}, {"both", "-x", NULL, "x"},  {"both", "-s", NULL, "s"},
+        {"alone", NULL, NULL, "x"}, {"both", "-x", NULL, "x"}, {"both", "-s", NULL, "s"},
         {"both", "-s", NULL, "s"},  {"slots", "-S", "3", "3"},
     };
     static const int of_ten[] = {0, 0, 0, 1, 2, 3, 4, 4, 4, 4};
     return &kinds[of_ten[draw(crowd, sizeof(of_ten) / sizeof(of_ten[0]))]];
 }
 
-__attribute__((noreturn)) static void become(const struct crowd *crowd, const struct lock_kind *kind,
-                                             const char *wait, const char *id, const char *hold,
-                                             int events)
+__attribute__((noreturn)) static void become(const struct crowd *crowd,
+                                             const struct lock_kind *kind, const char *wait,
+                                             const char *id, const char *hold, int events)
 {
     const char *words[24];
     size_t count = 0;
-    const char *const first[] = {crowd->program, "-u", crowd->url, "-t", "1s", "-q",
-                                 "--status-fd", "7"};
+    const char *const first[] = {crowd->program, "-u", crowd->url,    "-t",
+                                 "1s",           "-q", "--status-fd", "7"};
     const char *const last[] = {kind->name, "--", crowd->self, "--job", crowd->log_path, id, hold};
     for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++)
         words[count++] = first[i];
@@ -186,7 +198,7 @@ static void contender_start(struct crowd *crowd, struct contender *contender)
         fail("pipe: %s", strerror(errno));
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     note(crowd->log, "come %s %s %s %s\n", id, kind->name, kind->mode, fate_names[fate]);
-    bool strikes = fate >= FATE_TERM;
+    bool strikes = fate >= FATE_TERM && fate != FATE_STALL;
     *contender = (struct contender){.id = crowd->id,
                                     .fate = fate,
                                     .strike_ms = strikes ? boottime_ms() + (int64_t)strike : -1,
@@ -213,6 +225,10 @@ static void contender_strike(struct crowd *crowd, struct contender *contender, i
     case FATE_FREEZE:
         kill(contender->pid, SIGSTOP);
         contender->thaw_ms = now + 20 + (int64_t)draw(crowd, 200);
+        break;
+    case FATE_STALL:
+        kill(contender->pid, SIGSTOP);
+        contender->thaw_ms = now + LEASE_MS + 100;
         break;
     case FATE_KILL:
         note(crowd->log, "kill %d\n", contender->id);
@@ -241,6 +257,8 @@ static void contender_hear(struct crowd *crowd, struct contender *contender)
         bool begun = strstr(contender->tail, "\"event\":\"started\"") != NULL;
         if (begun)
             crowd->begun++;
+        if (begun && contender->fate == FATE_STALL) /* beyond its lease, and before its release */
+            contender_strike(crowd, contender, boottime_ms());
         if (waits)
             note(crowd->log, "waits %d\n", contender->id);
         if (waits)
@@ -318,11 +336,17 @@ static int crowd_run(struct crowd *crowd, int64_t seconds)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"program", 1, NULL, 'p'}, {"url", 1, NULL, 'u'},        {"log", 1, NULL, 'l'},
-        {"seed", 1, NULL, 's'},    {"contenders", 1, NULL, 'c'}, {"runs", 1, NULL, 'r'},
-        {"seconds", 1, NULL, 't'}, {"self", 1, NULL, 'm'},       {"job", 0, NULL, 'j'},
-        {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"program", 1, NULL, 'p'},
+                                            {"url", 1, NULL, 'u'},
+                                            {"log", 1, NULL, 'l'},
+                                            {"seed", 1, NULL, 's'},
+                                            {"contenders", 1, NULL, 'c'},
+                                            {"runs", 1, NULL, 'r'},
+                                            {"seconds", 1, NULL, 't'},
+                                            {"self", 1, NULL, 'm'},
+                                            {"job", 0, NULL, 'j'},
+                                            {"help", 0, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     struct crowd crowd = {.self = argv[0], .random = 1, .wanted = 2000, .count = 50};
     int64_t seconds = 60;
     for (int option; (option = getopt_long(argc, argv, "+", options, NULL)) != -1;)

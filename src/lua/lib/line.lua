@@ -89,9 +89,13 @@ end
 local function put(mode, token, tail, granted, ttl, now)
   local last = tonumber(redis.call('HGET', state, 'fence') or '0') or 0
   local fence = digits(math.max(last + 1, now))
-  -- HSET counts the fields it has made
-  if redis.call('HSET', state, 'fence', fence, 'slots', tonumber(mode) and mode or '1') > 0 then
-    redis.call('PEXPIRE', state, KEEP) -- a new one; RELEASE renews it
+  -- HSET counts the fields it has made; RELEASE renews what is there.
+  if redis.call('HSET', state, 'fence', fence, 'slots', tonumber(mode) and mode or '1') > 0 and
+      type(redis.pcall('PEXPIRE', state, KEEP)) == 'table' then
+    if last == 0 then
+      redis.pcall('DEL', state) -- forbidden: nothing new may stay behind for ever
+    end
+    redis.call('PEXPIRE', state, KEEP) -- and the script ends with the error
   end
 
   local word = granted and 'granted' or (mode == 'x' and 'held') or (mode == 's' and 'shared') or 'slot'
@@ -99,9 +103,13 @@ local function put(mode, token, tail, granted, ttl, now)
     word = word .. free_slot(tonumber(mode))
   end
   local value = 'redislock1:' .. token .. ':' .. fence .. ':' .. word .. ':' .. digits(now) .. ':' .. tail
+  -- What is deleted is not there: but whoever may not release is not to acquire. Behind HSET, because
+  -- for lack of memory Redis refuses only the first write of a script.
   if mode == 'x' then
+    redis.call('DEL', lock)
     redis.call('SET', lock, value, 'NX', 'PX', digits(ttl))
   else
+    redis.call('ZREM', holders, value)
     redis.call('ZADD', holders, digits(now + ttl), value)
     keep(holders, ttl + 1000)
   end

@@ -1,0 +1,299 @@
+#!/usr/bin/env bats
+# --doctor: each finding is a line with a remedy, the exit status is that of the worst failure, and every
+# feature that a server refuses either does without or is named.
+# shellcheck disable=SC2154 # spawn and hold assign
+
+load lib/common
+load lib/locks
+load lib/queue
+load lib/trouble
+load lib/scripts
+
+setup_file() {
+    common_setup_file
+    redis_start
+}
+
+setup() {
+    common_setup
+    redis_use main
+    rcli flushall >/dev/null
+    export REDISLOCK_CONNECT_TIMEOUT=5
+}
+
+# doctor [OPTION]...
+doctor() {
+    run --separate-stderr lock "$@" --doctor
+}
+
+# verdict WORD REGEX: a line of it.
+verdict() {
+    assert_line_output "^$1 {$((10 - ${#1}))}.*($2)"
+}
+
+no_verdict() {
+    if grep -E "^$1 " <<<"$output" >&2; then
+        fail "there is a $1"
+    fi
+}
+
+# Nothing is left, of whatever it has tried; not even what is remembered of a name.
+nothing_left() {
+    wait_until 2000 empty || fail "left: $(rcli keys '*')"
+}
+
+empty() {
+    [[ $(rcli dbsize) == 0 ]]
+}
+
+# as_user RULE... -- COMMAND...: COMMAND as a user of everything but these rules.
+acl_user() {
+    rcli acl setuser job reset on '>open sesame' '~*' '&*' +@all "$@" >/dev/null
+}
+
+as_user() {
+    REDISLOCK_USER=job REDISCLI_AUTH='open sesame' "$@"
+}
+
+# works: as that user, a job is run and extended, a second is refused, and a waiter gets its turn.
+works() {
+    local answer=0
+    REDISLOCK_USER=job REDISCLI_AUTH='open sesame' hold one -t 1 works || return
+    as_user lock -q works -- touch "$ROOM/ran" || answer=$?
+    assert_equal "$answer" 75 || return
+    REDISLOCK_USER=job REDISCLI_AUTH='open sesame' spawn two lock -w 5 works -- true
+    wait_until 5000 line_is works 1 || return
+    let_go one
+    assert_status 0 || return
+    reap two
+    assert_status 0 || return
+    [[ ! -e $ROOM/ran ]]
+    rcli flushall >/dev/null
+}
+
+@test "--doctor of a good server: every line ok but what is true of a server without persistence" {
+    doctor
+    assert_status 0
+    assert_no_stderr
+    no_verdict failure
+    verdict ok "unix://$SOCK answers in [0-9.]+ ms"
+    verdict ok 'it is a master'
+    verdict ok "version $(rcli info server | sed -n 's/^redis_version:\([0-9.]*\).*/\1/p')"
+    verdict ok 'logged in as default'
+    verdict ok 'the clocks of this host and the server are [0-9]+ms apart'
+    verdict ok 'memory is not limited'
+    verdict ok 'no replicas'
+    verdict ok 'the connection does not leave this host'
+    verdict ok 'an exclusive lock can be acquired, extended and released'
+    verdict ok 'a shared lock can be'
+    verdict ok 'waiting in line works, by pub/sub'
+    assert_equal "$(grep -c '^warning' <<<"$output")" 1
+    verdict warning 'a restart may lose locks \(no append-only file\)'
+    grep -vqE '^(ok      |warning |failure )  [^ ]' <<<"$output" && fail "a line of another form: $output"
+    nothing_left
+}
+
+@test "--doctor takes no operand, and says when stdout is full" {
+    doctor operand
+    assert_status 0 # options end at the first operand: this is a NAME and a COMMAND
+}
+
+@test "an append-only file is fine; a save that failed is a warning" {
+    redis_start own --appendonly yes
+    redis_use own
+    doctor
+    assert_status 0
+    no_verdict warning
+    verdict ok 'locks survive a restart'
+    rcli config set dir "$ROOM" >/dev/null
+    rcli config set dbfilename none/such >/dev/null 2>&1 || true
+    redis_start second
+    redis_use second
+    chmod 000 "$ROOM/redis-second"
+    mkdir "$ROOM/gone"
+    rcli config set dir "$ROOM/gone" >/dev/null
+    chmod 700 "$ROOM/redis-second"
+    rmdir "$ROOM/gone"
+    rcli set x y >/dev/null
+    rcli save >/dev/null 2>&1 || true
+    rcli bgsave >/dev/null 2>&1 || true
+    wait_until 5000 save_failed
+    rcli config set save '3600 1' >/dev/null
+    doctor --connect-timeout 300ms
+    verdict warning 'the last background save failed'
+    verdict failure 'cannot acquire a lock: .*MISCONF'
+    assert_status 69
+}
+
+save_failed() {
+    rcli info persistence | grep -q 'rdb_last_bgsave_status:err'
+}
+
+@test "eviction policies and full memory are warned about" {
+    redis_start own --maxmemory 100mb
+    redis_use own
+    doctor
+    assert_status 0
+    verdict ok 'maxmemory-policy noeviction'
+    local policy
+    for policy in allkeys-lru volatile-lru volatile-ttl; do
+        rcli config set maxmemory-policy "$policy" >/dev/null
+        doctor
+        assert_status 0
+        verdict warning "maxmemory-policy $policy can evict a lock: set noeviction"
+    done
+    rcli config set maxmemory-policy noeviction >/dev/null
+    rcli config set maxmemory 1mb >/dev/null
+    doctor --connect-timeout 300ms
+    assert_status 69
+    verdict warning 'memory is over 90 % full'
+    verdict failure 'cannot acquire a lock: .*OOM'
+}
+
+@test "a replica is a failure: name the master; a master with replicas is a warning" {
+    redis_start own --tcp
+    redis_start replica --replicaof "127.0.0.1 $(redis_port own)"
+    wait_until 10000 replicates
+    redis_use replica
+    doctor --connect-timeout 300ms
+    assert_status 69
+    verdict failure 'it is a slave, not a master: name the master in --url'
+    verdict failure 'cannot acquire a lock: .*READONLY'
+    redis_use own
+    doctor
+    assert_status 0
+    verdict warning '1 replica\(s\): a failover can lose a lock'
+}
+
+replicates() {
+    rcli_at own info replication | grep -q '^slave0:.*state=online'
+}
+
+@test "no server, a frozen one, a wrong password, a wrong database: the failure and its status" {
+    URL=unix://$ROOM/nobody doctor --connect-timeout 200ms
+    assert_status 69
+    verdict failure 'nobody: No such file or directory|nobody: .*'
+    assert_equal "${#lines[@]}" 1
+
+    redis_start own --requirepass 'hunter2 secret'
+    redis_use own
+    doctor
+    assert_status 77
+    verdict failure NOAUTH
+    REDISCLI_AUTH=hunter3 doctor
+    assert_status 77
+    verdict failure WRONGPASS
+    [[ $output != *hunter* ]]
+    REDISCLI_AUTH='hunter2 secret' doctor
+    assert_status 0
+    verdict ok 'logged in as default'
+    [[ $output != *hunter* ]]
+    rcli -a 'hunter2 secret' --no-auth-warning config set requirepass '' >/dev/null
+    URL="unix://$SOCK?db=99" doctor
+    assert_status 78
+    verdict failure 'DB index'
+
+    redis_freeze own
+    doctor --connect-timeout 300ms
+    redis_thaw own
+    assert_status 69
+    verdict failure 'no answer|timed out|Timeout|answer'
+}
+
+@test "a user without a password on TCP, and a connection without TLS, are warned about" {
+    redis_start own --tcp
+    URL=redis://127.0.0.1:$(redis_port own) doctor
+    assert_status 0
+    verdict warning 'user default needs no password'
+    verdict ok 'the connection does not leave this host'
+}
+
+@test "a clock that differs is a warning" {
+    local library
+    library=$(faketime_library) || skip_or_fail 'libfaketime is not installed'
+    LD_PRELOAD=$library FAKETIME=+90s FAKETIME_DONT_FAKE_MONOTONIC=1 redis_start own
+    redis_use own
+    doctor
+    assert_status 0
+    verdict warning 'the clocks of this host and the server are 1m(29|30|31)s apart'
+    verdict ok 'an exclusive lock can be acquired'
+}
+
+@test "row 60: whatever may be refused is tried: the lines of --doctor, and jobs that run all the same" {
+    local -A says=(
+        [-time]='TIME is refused: fences take this host.s clock as their floor, and --shared and --slots'
+        [-info]='INFO is refused: version, memory and persistence cannot be seen'
+        [-role]='ROLE is refused: whether this is a master is seen only by locking'
+        [-subscribe]='waiting works by polling only: allow .*\+subscribe'
+        [-multi]='waiting works by polling only: allow \+multi'
+        [resetchannels]='waiting works by polling only: allow .* and the channels lock:\*'
+        [-publish]='waiters are not called .*: allow \+publish \+pubsub and the channels lock:\*'
+        [-pubsub]='waiters are not called .*: allow \+publish \+pubsub'
+    )
+    local rule
+    for rule in "${!says[@]}"; do
+        acl_user "$rule"
+        as_user doctor
+        assert_status 0
+        verdict warning "${says[$rule]}"
+        no_verdict failure
+        nothing_left
+        works || fail "with $rule jobs do not work"
+    done
+}
+
+@test "row 60: PING, ACL WHOAMI, CONFIG, CLIENT, HELLO, TYPE and EVAL of a known script may be refused unnoticed" {
+    as_user true
+    acl_user
+    as_user doctor # the server knows the scripts now
+    acl_user -ping -acl -config -client -hello -type -eval -script -exists +exists
+    as_user doctor
+    assert_status 0
+    no_verdict failure
+    verdict ok 'logged in \(ACL WHOAMI is refused'
+    nothing_left
+    works
+}
+
+@test "rows 59 and 60: what locking needs is named as a failure: 77, and nothing is left behind" {
+    local rule
+    for rule in -get -set -del -hset -hget -pexpire -exists '-eval -evalsha' -@write '-@all +ping'; do
+        acl_user
+        # shellcheck disable=SC2086 # words on purpose
+        acl_user $rule
+        as_user doctor
+        assert_status 77
+        verdict failure 'cannot (acquire|extend|refuse|release) a lock: .*(NOPERM|can.t run|permissions|ACL)'
+        immortal=$(immortal_keys)
+        [[ -z $immortal ]] || fail "with $rule left without expiry: $immortal"
+        rcli flushall >/dev/null
+    done
+    acl_user resetkeys '~other:*'
+    as_user doctor
+    assert_status 77
+    verdict failure 'cannot acquire a lock: .*(NOPERM|keys)'
+}
+
+@test "--doctor tries the prefix and the TTL that jobs would use" {
+    acl_user resetkeys '~cron:*'
+    as_user doctor --prefix cron:
+    assert_status 0
+    no_verdict failure
+    as_user doctor
+    assert_status 77
+    doctor -t 100ms
+    assert_status 78
+    verdict failure '--ttl is too short'
+    nothing_left
+}
+
+@test "--doctor beside a real job disturbs nothing" {
+    hold one job
+    local before
+    before=$(rcli get lock:job)
+    doctor
+    assert_status 0
+    assert_equal "$(rcli get lock:job)" "$before"
+    assert_equal "$(rcli keys '*' | sort | xargs)" "lock:job lock:{lock:job}:state"
+    let_go one
+}
