@@ -10,6 +10,9 @@ _redislock_table='
 -t --ttl                duration
 -n --nonblock           flag
 -w --wait               wait
+-s --shared             flag
+-x --exclusive          flag
+-S --slots              number
 -E --conflict-exit-code number
 -q --quiet              flag
 -  --quiet-for          duration

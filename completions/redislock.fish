@@ -1,10 +1,10 @@
 # fish completion for redislock(1).
 
 # Options that are followed by an argument, for the walk below.
-set -g __redislock_long_arguments url user password-file prefix ttl wait conflict-exit-code \
-    quiet-for min-hold jitter max-runtime signal kill-after on-lost on-error connect-timeout \
+set -g __redislock_long_arguments url user password-file prefix ttl wait slots \
+    conflict-exit-code quiet-for min-hold jitter max-runtime signal kill-after on-lost on-error connect-timeout \
     command log-format status-fd config
-set -g __redislock_short_arguments u t w E k c
+set -g __redislock_short_arguments u t w S E k c
 
 # Prints where the cursor is: `option` (also at its value, and at NAME), `line` (nothing to offer),
 # `first` (right behind NAME), or `command` and then the words of COMMAND so far, one a line.
@@ -80,6 +80,9 @@ complete -c redislock -n '__redislock_at option' -l prefix -x -d 'Key prefix'
 complete -c redislock -n '__redislock_at option' -s t -l ttl -x -d 'Expiry of the lock'
 complete -c redislock -n '__redislock_at option' -s n -l nonblock -d 'If held, give up at once'
 complete -c redislock -n '__redislock_at option' -s w -l wait -x -a inf -d 'Wait for the lock at most this long'
+complete -c redislock -n '__redislock_at option' -s s -l shared -d 'Hold the lock together with other shared holders'
+complete -c redislock -n '__redislock_at option' -s x -l exclusive -d 'Hold the lock alone'
+complete -c redislock -n '__redislock_at option' -s S -l slots -x -d 'At most so many holders at once'
 complete -c redislock -n '__redislock_at option' -s E -l conflict-exit-code -x -d 'Exit status when held'
 complete -c redislock -n '__redislock_at option' -s q -l quiet -d 'No message when held'
 complete -c redislock -n '__redislock_at option' -l quiet-for -x -d 'No message until the holder is older'

@@ -1,11 +1,16 @@
 #!/usr/bin/env bats
 # The texts that people read say the same: --help, the manual page, the README and the completions of
 # three shells name the same options, and the manual page and the README every exit status. Each
-# text is read in its own form, so an option too few or too many in any of them fails here.
+# text is read in its own form, so an option too few or too many in any of them fails here. So does a
+# key, a kind of value or a permission that the manual page does not know, and one it only believes in.
 
 bats_require_minimum_version 1.5.0
 
+load lib/common
+load lib/locks
+
 setup_file() {
+    common_setup_file
     ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
     REDISLOCK_BIN=${REDISLOCK_BIN:-$ROOT/build/redislock}
     MAN=$ROOT/man/redislock.1
@@ -17,9 +22,6 @@ setup_file() {
     printf '#!/bin/sh\n' >"$BATS_FILE_TMPDIR/bin/$PROBE"
     chmod +x "$BATS_FILE_TMPDIR/bin/$PROBE"
     PATH=$BATS_FILE_TMPDIR/bin:$PATH
-    for variable in $(compgen -e REDISLOCK_) REDIS_URL REDISCLI_AUTH CREDENTIALS_DIRECTORY; do
-        [[ $variable == REDISLOCK_BIN ]] || unset "$variable"
-    done
     : >"$BATS_FILE_TMPDIR/probe.conf"
     printf 'secret\n' >"$BATS_FILE_TMPDIR/probe.password"
     export PATH
@@ -202,6 +204,7 @@ value_for() {
     ttl) echo 30s ;;
     signal) echo INT ;;
     status-fd) echo 2 ;;
+    slots) echo 3 ;;
     conflict-exit-code) echo 3 ;;
     command) echo true ;;
     on-lost) echo warn ;;
@@ -352,6 +355,71 @@ statuses_of_header() {
     diff -u <(grep -ohE '(event_begin|tell|tell_reason)\([^"]*"[a-z]+"' "$ROOT"/src/*/*.c |
         sed -E 's/.*"([a-z]+)"/\1/' | sort -u) \
         <(sed -n '/^\.Sh EVENTS/,/^\.Sh KEYS/p' "$MAN" | sed -nE 's/^\.It Cm ([a-z]+)$/\1/p' | sort)
+}
+
+@test "the manual page has every key, and every kind of value" {
+    sed -n '/^\.Sh KEYS/,/^\.Sh INTEROP/p' "$MAN" >"$BATS_TEST_TMPDIR/keys"
+    diff -u <(sed -nE 's/^ *make_beside\(.*, prefix, "([a-z]+):?", .*/\1/p' "$ROOT/src/lock/keys.c" |
+        sort) <(sed -nE 's/^\.It .*\}:([a-z]+).*/\1/p' "$BATS_TEST_TMPDIR/keys" | sort)
+    diff -u <(sed -nE 's/.*\{"([a-z]+)", HOLDER_[A-Z]+\}.*/\1/p' "$ROOT/src/lock/holder.c" | sort) \
+        <(awk '/^\.Li KIND/ { inside = 1 } /^\.Li START|^Members/ { inside = 0 }
+            inside && /^\.Cm/ { print $2 }' "$BATS_TEST_TMPDIR/keys" | sort -u)
+}
+
+# The words of the ACL user that the manual page proposes.
+acl_of_man() {
+    sed -n '/^ACL SETUSER/,/^\.Ed/p' "$MAN" | sed '/^\.Ed/d' | tr -s ' \n' '\n'
+}
+
+@test "the ACL of the manual page has every command that is sent or that a script runs, and no other" {
+    diff -u <({
+        grep -ohE "redis\.p?call\('[A-Z]+'" "$ROOT"/src/lua/*.lua "$ROOT"/src/lua/lib/*.lua |
+            sed "s/.*('//"
+        grep -ohE '"[A-Z]{3,}"' "$ROOT"/src/redis/{client,script}.c | grep -v AUTH # anybody may
+    } | tr -d "\"'" | tr '[:upper:]' '[:lower:]' | sort -u) \
+        <(acl_of_man | sed -n 's/^+//p' | sort)
+}
+
+# as_cron COMMAND...: runs it with that user for redislock.
+as_cron() {
+    REDISLOCK_USER=cron REDISCLI_AUTH=PASSWORD "$@"
+}
+
+@test "the ACL of the manual page, word for word, is enough for all of it, and nothing is done without" {
+    local one two waiter words kind other
+    redis_start
+    mapfile -t words < <(acl_of_man)
+    assert_equal "$(rcli "${words[@]}")" OK
+    for kind in -x -s -S2; do
+        [[ $kind == -S2 ]] && other=-S2 || other=-x
+        as_cron hold one -v -t 1 "$kind" "job$kind"
+        [[ $kind == -x ]] || as_cron hold two -t 1 "$kind" "job$kind"
+        run as_cron lock -n "$other" "job$kind" -- true
+        assert_status 75
+        run as_cron lock -w 50ms "$other" "job$kind" -- true
+        assert_status 75
+        as_cron spawn waiter lock -v -w inf "$other" "job$kind" -- true
+        wait_for_line "$ROOM/waiter.err" 'waiting, 0 ahead; '
+        wait_for_line "$ROOM/one.err" 'extended the lock'
+        let_go one
+        assert_status 0
+        refute_line_stderr cannot
+        [[ $kind == -x ]] || let_go two
+        reap waiter
+        assert_status 0
+        refute_line_stderr 'cannot|poll'
+        run as_cron lock --min-hold 50ms "$kind" "job$kind" -- true
+        assert_status 0
+    done
+    as_cron hold one -t 1 vanished
+    rcli del lock:vanished
+    wait_for_line "$ROOM/one.err" 'put back'
+    let_go one
+    assert_status 0
+    rcli lpush lock:list x
+    run as_cron lock list -- true
+    assert_status 76
+    assert_equal "$(rcli acl log)" ''
 }
 
 @test "the manual page is clean" {

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,7 +74,16 @@ static void add_json_line(struct text *line, enum level level, const char *messa
     text_add(line, "\"}");
 }
 
-__attribute__((format(printf, 2, 0))) static void say(enum level level, const char *format, va_list arguments)
+static void write_line(const struct text *line)
+{
+    ssize_t written;
+    do
+        written = write(STDERR_FILENO, line->at, line->length);
+    while (written < 0 && errno == EINTR);
+}
+
+__attribute__((format(printf, 2, 0))) static void say(enum level level, const char *format,
+                                                      va_list arguments)
 {
     int saved = errno;
     char message_storage[LINE_MAX_BYTES / 4]; /* escaping may make four of one */
@@ -89,11 +99,33 @@ __attribute__((format(printf, 2, 0))) static void say(enum level level, const ch
         add_text_line(&line, level, message.at);
     line.capacity++;
     text_add_char(&line, '\n');
+    write_line(&line);
+    errno = saved;
+}
 
-    ssize_t written;
-    do
-        written = write(STDERR_FILENO, line.at, line.length);
-    while (written < 0 && errno == EINTR);
+/* How many columns the terminal has; a line that wraps could not be taken back. */
+static size_t terminal_width(void)
+{
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return 80;
+    return size.ws_col;
+}
+
+void log_status(const char *message)
+{
+    int saved = errno;
+    char shown_storage[LINE_MAX_BYTES / 2];
+    char line_storage[LINE_MAX_BYTES];
+    struct text line = TEXT_OVER(line_storage);
+    text_add(&line, "\r\033[K");
+    if (message != NULL) {
+        struct text shown = TEXT_OVER(shown_storage);
+        add_text_line(&shown, LEVEL_NOTICE, message);
+        size_t width = terminal_width();
+        text_add_bytes(&line, shown.at, shown.length < width ? shown.length : width - 1);
+    }
+    write_line(&line);
     errno = saved;
 }
 

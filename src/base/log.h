@@ -26,4 +26,10 @@ void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2))); /* with -v only */
 
+/*
+ * Shows `message` in the terminal's current line, in place of what was shown there before; cut to
+ * the terminal's width. NULL takes it away. Only for a stderr that is a terminal.
+ */
+void log_status(const char *message);
+
 #endif

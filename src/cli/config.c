@@ -50,6 +50,9 @@ static void note(struct load *load, const struct setting *setting)
     if (id == OPTION_WAIT || id == OPTION_NONBLOCK) {
         load->given_by[OPTION_WAIT] = SOURCE_COMMAND_LINE; /* they are one field */
         load->given_by[OPTION_NONBLOCK] = SOURCE_COMMAND_LINE;
+    } else if (id == OPTION_SHARED || id == OPTION_EXCLUSIVE) {
+        load->given_by[OPTION_SHARED] = SOURCE_COMMAND_LINE; /* and so are these */
+        load->given_by[OPTION_EXCLUSIVE] = SOURCE_COMMAND_LINE;
     } else if (id == OPTION_CONFIG) {
         load->config_path = setting->value;
     } else if (id == OPTION_COMMAND) {
@@ -249,6 +252,19 @@ static enum exit_status store_fallback(struct load *load)
     return setting_store(load->config, &setting);
 }
 
+/* A shared lock has no places to count. */
+static enum exit_status check_slots(const struct load *load)
+{
+    const enum config_source *by = load->given_by;
+
+    if (!load->config->shared || load->config->slots == 0)
+        return STATUS_OK;
+    log_error("--shared and --slots exclude each other");
+    return by[OPTION_SHARED] == SOURCE_COMMAND_LINE || by[OPTION_SLOTS] == SOURCE_COMMAND_LINE
+               ? STATUS_USAGE
+               : STATUS_CONFIG;
+}
+
 static enum exit_status store_all(struct load *load, int argc, char **argv)
 {
     enum exit_status status = store_defaults(load);
@@ -263,6 +279,8 @@ static enum exit_status store_all(struct load *load, int argc, char **argv)
         status = store_fallback(load);
     if (status == STATUS_OK)
         status = credentials_load(load->config, &load->password_file, &load->environment);
+    if (status == STATUS_OK)
+        status = check_slots(load);
     return status;
 }
 

@@ -55,6 +55,8 @@ struct config {
     int64_t ttl_ms;
     enum config_source ttl_source;
     int64_t wait_ms; /* 0: give up at once; DURATION_INFINITE: no limit */
+    bool shared;
+    int slots; /* 1..64; 0: not given */
     int64_t min_hold_ms;
     int64_t jitter_ms;
     bool restore;

@@ -41,6 +41,15 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_NONBLOCK] = {
         "nonblock", 'n', "", "", KIND_NO_WAIT, GROUP_LOCK, 0, AT(wait_ms), 0, 0,
         "if held, give up at once (the default)"},
+    [OPTION_SHARED] = {
+        "shared", 's', "", "", KIND_FLAG, GROUP_LOCK, 0, AT(shared), 0, 0,
+        "hold the lock together with other shared holders"},
+    [OPTION_EXCLUSIVE] = {
+        "exclusive", 'x', "", "", KIND_NO_FLAG, GROUP_LOCK, 0, AT(shared), 0, 0,
+        "hold the lock alone (the default)"},
+    [OPTION_SLOTS] = {
+        "slots", 'S', "N", "", KIND_NUMBER, GROUP_LOCK, 0, AT(slots), 1, 64,
+        "at most N holders at once, 1 to 64; the same N everywhere (default 1)"},
     [OPTION_MIN_HOLD] = {
         "min-hold", 0, "DUR", "0", KIND_DURATION, GROUP_LOCK, 0, AT(min_hold_ms), 0, 0,
         "keep the lock at least DUR, also after a short, failed or crashed job"},

@@ -24,6 +24,9 @@ enum option_id {
     OPTION_TTL,
     OPTION_WAIT,
     OPTION_NONBLOCK,
+    OPTION_SHARED,
+    OPTION_EXCLUSIVE,
+    OPTION_SLOTS,
     OPTION_MIN_HOLD,
     OPTION_JITTER,
     OPTION_NO_RESTORE,
@@ -52,6 +55,7 @@ enum option_kind {
     KIND_FLAG,          /* bool: true when given */
     KIND_FLAG_OFF,      /* bool: false when given */
     KIND_NO_WAIT,       /* a flag that sets the int64_t of another option to 0 */
+    KIND_NO_FLAG,       /* a flag that sets the bool of another option to false */
     KIND_DURATION,      /* int64_t in ms, at least `least` */
     KIND_WAIT,          /* the same, or `inf` */
     KIND_NUMBER,        /* int, `least` to `most` */

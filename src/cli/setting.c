@@ -100,6 +100,17 @@ static bool store_no_wait(int64_t *field, const char *value, const char **why)
     return true;
 }
 
+static bool store_no_flag(bool *field, const char *value, const char **why)
+{
+    bool on;
+
+    if (!read_flag(value, &on, why))
+        return false;
+    if (on)
+        *field = false;
+    return true;
+}
+
 static bool store_duration(int64_t *field, const struct option_row *row, const char *value,
                            const char **why)
 {
@@ -274,6 +285,8 @@ static bool store_plain(void *field, const struct option_row *row, const char *v
         return store_flag(field, value, row->kind == KIND_FLAG_OFF, why);
     case KIND_NO_WAIT:
         return store_no_wait(field, value, why);
+    case KIND_NO_FLAG:
+        return store_no_flag(field, value, why);
     case KIND_DURATION:
     case KIND_WAIT:
         return store_duration(field, row, value, why);

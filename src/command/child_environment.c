@@ -11,7 +11,7 @@
 #define KEY_IS   "REDISLOCK_LOCK_KEY="
 #define FENCE_IS "REDISLOCK_FENCE="
 #define SLOT_IS  "REDISLOCK_SLOT="
-#define ADDED    3
+#define ADDED    4
 #define DIGITS   24
 
 static bool is_ours(const char *entry)
@@ -34,14 +34,23 @@ static char *add_entry(struct text *own, const char *name, const char *value)
     return start;
 }
 
+static char *add_number(struct text *own, const char *name, int64_t value)
+{
+    char digits[DIGITS];
+    struct text number = TEXT_OVER(digits);
+    text_add_int(&number, value);
+    return add_entry(own, name, digits);
+}
+
 bool child_environment_make(struct child_environment *environment, char *const *caller,
-                            const char *name, const char *key, int64_t fence)
+                            const char *name, const char *key, int64_t fence, int slot)
 {
     size_t count = 0;
     while (caller[count] != NULL)
         count++;
     size_t size = sizeof(NAME_IS) + strlen(name) + sizeof(KEY_IS) +
-                  (key != NULL ? strlen(key) : 0) + sizeof(FENCE_IS) + DIGITS + 1;
+                  (key != NULL ? strlen(key) : 0) + sizeof(FENCE_IS) + DIGITS +
+                  sizeof(SLOT_IS) + DIGITS + 1;
     char **entries = malloc((count + ADDED + 1) * sizeof(*entries));
     char *storage = malloc(size);
     if (entries == NULL || storage == NULL) {
@@ -57,11 +66,10 @@ bool child_environment_make(struct child_environment *environment, char *const *
     struct text own = text_over(storage, size);
     environment->marker = entries[used++] = add_entry(&own, NAME_IS, name);
     if (key != NULL) {
-        char digits[DIGITS];
-        struct text number = TEXT_OVER(digits);
-        text_add_int(&number, fence);
         environment->marker = entries[used++] = add_entry(&own, KEY_IS, key);
-        entries[used++] = add_entry(&own, FENCE_IS, digits);
+        entries[used++] = add_number(&own, FENCE_IS, fence);
+        if (slot > 0)
+            entries[used++] = add_number(&own, SLOT_IS, slot);
     }
     entries[used] = NULL;
     environment->entries = entries;

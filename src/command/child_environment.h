@@ -16,11 +16,11 @@ struct child_environment {
 
 /*
  * Copies `caller` without any REDISLOCK_NAME, _LOCK_KEY, _FENCE or _SLOT of an outer run, and adds
- * this run's; `key` NULL: there is no lock, only the name is added. The token is never in it.
+ * this run's; `key` NULL: there is no lock, only the name is added; `slot` 0: none. The token is never in it.
  * false: no memory.
  */
 bool child_environment_make(struct child_environment *environment, char *const *caller,
-                            const char *name, const char *key, int64_t fence);
+                            const char *name, const char *key, int64_t fence, int slot);
 void child_environment_free(struct child_environment *environment);
 
 #endif

@@ -81,6 +81,8 @@ static int64_t lost(struct keep *keep, enum lock_result result, bool expired)
         text_add(&loss, "its key now holds something else");
     } else if (expired) {
         text_add(&loss, "it has expired");
+    } else if (keep->config->shared || keep->config->slots > 1) {
+        text_add(&loss, "our place among the holders vanished");
     } else if (keep->config->restore) {
         text_add(&loss, "its key vanished, and somebody else has held it since");
     } else {
@@ -116,6 +118,7 @@ static int64_t turn(void *context)
     case LOCK_NOT_A_LOCK:
         return lost(keep, result, expired);
     case LOCK_HELD:
+    case LOCK_OTHER_SLOTS:
     case LOCK_INTERRUPTED:
     case LOCK_UNAVAILABLE:
     case LOCK_DENIED:

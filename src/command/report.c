@@ -42,8 +42,16 @@ void report_add_blocker(struct text *text, const struct lock_blocker *blocker)
         text_addf(text, "still held for its minimum hold after the run of %s (pid %lld, %s)",
                   holder->host, (long long)holder->pid, holder->user);
         break;
-    case HOLDER_HELD:
     case HOLDER_GRANTED:
+        text_addf(text, "just handed to %s (pid %lld, %s), who was waiting", holder->host,
+                  (long long)holder->pid, holder->user);
+        break;
+    case HOLDER_SHARED:
+        text_addf(text, "shared by %s (pid %lld, %s)", holder->host, (long long)holder->pid,
+                  holder->user);
+        break;
+    case HOLDER_HELD:
+    case HOLDER_SLOT:
     default:
         text_addf(text, "held by %s (pid %lld, %s)", holder->host, (long long)holder->pid,
                   holder->user);
@@ -51,6 +59,8 @@ void report_add_blocker(struct text *text, const struct lock_blocker *blocker)
     }
     if (blocker->age_ms >= 0)
         add_since(text, blocker->age_ms);
+    if (blocker->holders > 1)
+        text_addf(text, ", and %lld more", (long long)blocker->holders - 1);
 }
 
 void report_add_signal(struct text *text, int signal)
@@ -100,6 +110,14 @@ static int held(const struct config *config, const struct lock *lock, int64_t wa
     return config->conflict_status;
 }
 
+static int other_slots(const struct config *config, int64_t in_use)
+{
+    int wanted = config->slots > 0 ? config->slots : 1;
+    log_error("the lock is in use with %lld slot%s, not %d; give every run the same --slots",
+              (long long)in_use, in_use == 1 ? "" : "s", wanted);
+    return STATUS_CONFIG;
+}
+
 int report_not_acquired(const struct config *config, const struct lock *lock,
                         enum lock_result result, int64_t waited_ms)
 {
@@ -118,6 +136,8 @@ int report_not_acquired(const struct config *config, const struct lock *lock,
     case LOCK_BAD_DATABASE:
         log_error("%s; check the database in the URL", lock_why(lock));
         return config->servers_source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
+    case LOCK_OTHER_SLOTS:
+        return other_slots(config, lock_blocker(lock)->slots);
     case LOCK_OS:
         log_error("%s", lock_why(lock));
         return STATUS_OS;

@@ -21,13 +21,13 @@
 #include "command/child_environment.h"
 #include "command/keep.h"
 #include "command/report.h"
+#include "command/waiting.h"
 #include "job/descendants.h"
 #include "job/signals.h"
 #include "job/spawn.h"
 #include "job/supervisor.h"
 #include "lock/lease.h"
 #include "lock/lock.h"
-#include "lock/pause.h"
 
 #define RELEASE_MS 5000
 
@@ -106,29 +106,22 @@ static int64_t wait_until(const struct config *config, int64_t now)
     return config->wait_ms == DURATION_INFINITE ? CLOCK_NEVER : now + config->wait_ms;
 }
 
-/* Tries until the lock is ours or the wait is over; the last refusal is counted as a skipped run. */
+/* Takes the lock, or waits for it as long as --wait allows. */
 static enum lock_result acquire(struct run *run, int64_t until)
 {
-    struct pause pause = PAUSE_START;
+    const struct config *config = run->config;
+    struct deadline connect = {clock_boot_ms() + config->connect_timeout_ms, run->signals.fd};
+    enum lock_result result = lock_acquire(run->lock, config->wait_ms == 0, &connect);
+    if (result != LOCK_HELD || config->wait_ms == 0)
+        return result;
+
+    struct waiting waiting;
     struct deadline wait = {until, run->signals.fd};
-    bool last = run->config->wait_ms == 0;
-    for (;;) {
-        struct deadline connect = {clock_boot_ms() + run->config->connect_timeout_ms,
-                                   run->signals.fd};
-        enum lock_result result = lock_acquire(run->lock, last, &connect);
-        if (result != LOCK_HELD || last)
-            return result;
-        switch (pause_wait(&pause, &wait)) {
-        case DEADLINE_WOKEN:
-            return LOCK_INTERRUPTED;
-        case DEADLINE_PASSED:
-            last = true;
-            break;
-        case DEADLINE_READY:
-        default:
-            break;
-        }
-    }
+    waiting_init(&waiting, config);
+    const struct lock_waiting shown = waiting_for_lock(&waiting);
+    result = lock_wait(run->lock, &shown, config->connect_timeout_ms, &wait);
+    waiting_end(&waiting);
+    return result;
 }
 
 static void tell_reason(const struct run *run, const char *what, const char *reason, int signal)
@@ -304,6 +297,19 @@ static int run_child(struct run *run, const struct child_environment *environmen
     return finished(run, &plan, &outcome);
 }
 
+/* The number that the child sees: with --slots 1, a plain lock underneath, there is one as well. */
+static int slot_of(const struct run *run)
+{
+    return run->config->slots == 1 ? 1 : lock_slot(run->lock);
+}
+
+static enum lock_mode mode_of(const struct config *config)
+{
+    if (config->shared)
+        return LOCK_MODE_SHARED;
+    return config->slots > 1 ? LOCK_MODE_SLOTS : LOCK_MODE_EXCLUSIVE;
+}
+
 static int run_job(struct run *run)
 {
     struct child_environment environment;
@@ -311,7 +317,8 @@ static int run_job(struct run *run)
     descendants_adopt();
     keep_init(&run->keep, run->config, &run->lease, run->lock);
     if (!child_environment_make(&environment, environ, run->config->name, key,
-                                run->locked ? lock_fence(run->lock) : 0) ||
+                                run->locked ? lock_fence(run->lock) : 0,
+                                run->locked ? slot_of(run) : 0) ||
         !signals_before_child(&run->signals)) {
         log_error("cannot prepare the command: %s", strerror(errno));
         release(run, NULL, false);
@@ -366,6 +373,8 @@ static int acquire_and_run(struct run *run)
     event_begin(&event, run->config->status_fd, "acquired", run->config->name);
     event_string(&event, "key", lock_key(run->lock));
     event_int(&event, "fence", lock_fence(run->lock));
+    if (slot_of(run) > 0)
+        event_int(&event, "slot", slot_of(run));
     event_send(&event);
     log_info("acquired the lock, fence %lld", (long long)lock_fence(run->lock));
     return run_job(run);
@@ -380,6 +389,8 @@ static int open_lock(struct run *run)
         .command = config->command[0],
         .lease = run->lease,
         .min_hold_ms = config->min_hold_ms,
+        .mode = mode_of(config),
+        .slots = config->slots,
         .server = {&config->servers[0], config->user, &config->password, config->password_file},
     };
     run->lock = lock_open(&settings);

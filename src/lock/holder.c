@@ -77,17 +77,29 @@ static bool read_number(const char *bytes, size_t length, int64_t *number)
     return true;
 }
 
-static bool read_kind(const char *bytes, size_t length, enum holder_kind *kind)
+/* A word, and for a place among N the number of the slot: held, shared, slot3, granted3 … */
+static bool read_kind(const char *bytes, size_t length, struct holder *holder)
 {
     static const struct {
         const char *word;
         enum holder_kind kind;
-    } kinds[] = {{"held", HOLDER_HELD}, {"granted", HOLDER_GRANTED}, {"residue", HOLDER_RESIDUE}};
+    } kinds[] = {{"held", HOLDER_HELD},
+                 {"shared", HOLDER_SHARED},
+                 {"slot", HOLDER_SLOT},
+                 {"granted", HOLDER_GRANTED},
+                 {"residue", HOLDER_RESIDUE}};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (strlen(kinds[i].word) == length && memcmp(kinds[i].word, bytes, length) == 0) {
-            *kind = kinds[i].kind;
-            return true;
-        }
+        size_t word = strlen(kinds[i].word);
+        if (length < word || memcmp(kinds[i].word, bytes, word) != 0)
+            continue;
+        int64_t slot = 0;
+        if (length > word && !read_number(bytes + word, length - word, &slot))
+            return false;
+        if (slot > HOLDER_SLOTS_MAX)
+            return false;
+        holder->kind = kinds[i].kind;
+        holder->slot = (int)slot;
+        return true;
     }
     return false;
 }
@@ -127,7 +139,7 @@ static bool read_token(const struct span *field, enum holder_kind kind, char *to
 static bool read_fields(const struct span f[FIELD_COUNT], struct holder *holder)
 {
     return read_number(f[2].at, f[2].length, &holder->fence) &&
-           read_kind(f[3].at, f[3].length, &holder->kind) &&
+           read_kind(f[3].at, f[3].length, holder) &&
            read_token(&f[1], holder->kind, holder->token) &&
            read_number(f[4].at, f[4].length, &holder->start_ms) &&
            read_number(f[5].at, f[5].length, &holder->ttl_ms) &&
@@ -217,7 +229,10 @@ void holder_add_residue(struct text *text, const struct holder *holder)
 {
     text_add(text, MAGIC "::");
     text_add_int(text, holder->fence);
-    text_add(text, ":residue:");
+    text_add(text, ":residue");
+    if (holder->slot > 0)
+        text_add_int(text, holder->slot);
+    text_add_char(text, ':');
     text_add_int(text, holder->start_ms);
     text_add_char(text, ':');
     text_add_int(text, holder->ttl_ms);

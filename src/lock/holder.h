@@ -5,7 +5,7 @@
  *
  *     redislock1:TOKEN:FENCE:KIND:START:TTL:HOST:BOOT:PID:USER:COMMAND
  *
- * FENCE, KIND and START (milliseconds since the epoch, server's clock) are put in by the script
+ * KIND is a word, with the number of the slot behind it where there is one. FENCE, KIND and START (milliseconds since the epoch, server's clock) are put in by the script
  * that sets the value, the rest comes from here as a head and a tail. A value of any other form
  * belongs to another program: held, holder unknown.
  */
@@ -21,16 +21,20 @@
 
 #define HOLDER_VALUE_MAX 1024 /* bytes of a value of ours; more is foreign */
 #define HOLDER_FIELD_MAX 255
+#define HOLDER_SLOTS_MAX 64 /* of -S */
 
 enum holder_kind {
     HOLDER_FOREIGN, /* not our value */
-    HOLDER_HELD,
+    HOLDER_HELD,    /* exclusively */
+    HOLDER_SHARED,
+    HOLDER_SLOT,    /* one of N places: `slot` */
     HOLDER_GRANTED, /* handed to a waiter that has yet to claim it */
     HOLDER_RESIDUE  /* nobody runs; a minimum hold has not passed */
 };
 
 struct holder {
     enum holder_kind kind;
+    int slot;                     /* 1..N of a slot, granted or a residue too; else 0 */
     char token[TOKEN_LENGTH + 1]; /* "" for a residue */
     int64_t fence;
     int64_t start_ms; /* since the epoch, server's clock */

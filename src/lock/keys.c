@@ -22,29 +22,50 @@ static void add_encoded(struct text *key, const char *name)
     }
 }
 
-static struct text beside(char *storage, size_t size, const char *prefix, const struct text *lock,
-                          const char *part)
+static struct text begin(struct keys *keys)
 {
-    struct text key = text_over(storage, size);
-    text_add(&key, prefix);
-    text_add(&key, "{");
-    text_add_bytes(&key, lock->at, lock->length);
-    text_add(&key, "}:");
-    text_add(&key, part);
-    return key;
+    return text_over(keys->storage + keys->used, sizeof(keys->storage) - keys->used);
+}
+
+static void finish(struct keys *keys, const struct text *key)
+{
+    keys->used += key->length + 1;
+}
+
+static void make_beside(struct keys *keys, enum keys_part part, const char *prefix,
+                        const char *suffix, const char *token)
+{
+    const struct text *lock = &keys->all[KEYS_LOCK];
+    struct text *key = &keys->all[part];
+    *key = begin(keys);
+    text_add(key, prefix);
+    text_add(key, "{");
+    text_add_bytes(key, lock->at, lock->length);
+    text_add(key, "}:");
+    text_add(key, suffix);
+    text_add(key, token);
+    finish(keys, key);
 }
 
 void keys_make(struct keys *keys, const char *prefix, const char *name, const char *token)
 {
-    keys->lock = TEXT_OVER(keys->lock_storage);
-    text_add(&keys->lock, prefix);
-    add_encoded(&keys->lock, name);
+    struct text *lock = &keys->all[KEYS_LOCK];
+    keys->used = 0;
+    *lock = begin(keys);
+    text_add(lock, prefix);
+    add_encoded(lock, name);
+    finish(keys, lock);
 
-    keys->state = beside(keys->state_storage, sizeof(keys->state_storage), prefix, &keys->lock,
-                         "state");
-    keys->probe = beside(keys->probe_storage, sizeof(keys->probe_storage), prefix, &keys->lock,
-                         "probe");
-    keys->tombstone = beside(keys->tombstone_storage, sizeof(keys->tombstone_storage), prefix,
-                             &keys->lock, "cancelled:");
-    text_add(&keys->tombstone, token);
+    make_beside(keys, KEYS_STATE, prefix, "state", "");
+    make_beside(keys, KEYS_QUEUE, prefix, "queue", "");
+    make_beside(keys, KEYS_HOLDERS, prefix, "holders", "");
+    make_beside(keys, KEYS_LEASES, prefix, "leases", "");
+    make_beside(keys, KEYS_PROBE, prefix, "probe", "");
+    make_beside(keys, KEYS_TOMBSTONE, prefix, "cancelled:", token);
+
+    const struct text *queue = &keys->all[KEYS_QUEUE];
+    keys->channel = begin(keys);
+    text_add_bytes(&keys->channel, queue->at, queue->length);
+    text_add(&keys->channel, ":");
+    text_add(&keys->channel, token);
 }

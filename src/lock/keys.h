@@ -16,15 +16,22 @@
 #define KEYS_LOCK_MAX   (KEYS_PREFIX_MAX + 3 * KEYS_NAME_MAX)
 #define KEYS_BESIDE_MAX (KEYS_PREFIX_MAX + KEYS_LOCK_MAX + TOKEN_LENGTH + 32)
 
+enum keys_part {
+    KEYS_LOCK,      /* string: the exclusive holder's value */
+    KEYS_STATE,     /* hash: fence, ticket, counters, last run */
+    KEYS_QUEUE,     /* zset: who waits */
+    KEYS_HOLDERS,   /* zset: shared and slot holders */
+    KEYS_LEASES,    /* zset: waiters that poll */
+    KEYS_TOMBSTONE, /* of one token */
+    KEYS_PROBE,     /* never exists */
+    KEYS_COUNT
+};
+
 struct keys {
-    struct text lock;
-    struct text state;     /* hash: fence, counters, last run */
-    struct text tombstone; /* of one token */
-    struct text probe;     /* never exists */
-    char lock_storage[KEYS_LOCK_MAX + 1];
-    char state_storage[KEYS_BESIDE_MAX + 1];
-    char tombstone_storage[KEYS_BESIDE_MAX + 1];
-    char probe_storage[KEYS_BESIDE_MAX + 1];
+    struct text all[KEYS_COUNT]; /* by enum keys_part, as the scripts expect them */
+    struct text channel;         /* on which the waiter of this token is called: QUEUE:TOKEN */
+    size_t used;                 /* of storage: the names stand close together, on few pages */
+    char storage[(KEYS_COUNT + 1) * (KEYS_BESIDE_MAX + 1)];
 };
 
 /* Makes all names. `prefix` has no braces and at most KEYS_PREFIX_MAX bytes; NAME 1..KEYS_NAME_MAX. */

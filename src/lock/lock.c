@@ -1,7 +1,6 @@
 /*
- * Owns the life of a lock: which script runs when, what its answer means, and what is still
- * uncertain. Promises that no attempt of unknown outcome is left standing, and that another
- * holder's value is never touched. May not print.
+ * Owns the life of a lock and how it is taken: which attempt counts, and what is still uncertain.
+ * Promises that no attempt of unknown outcome is left standing. May not print.
  */
 #include "lock/lock.h"
 
@@ -9,59 +8,47 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lock/keys.h"
+#include "lock/inside.h"
 #include "lock/pause.h"
 
-#define STATE_KEPT_MS     (INT64_C(90) * 24 * 60 * 60 * 1000)
-#define TOMBSTONE_MS      120000 /* longer than a command can be on its way */
-#define ATTEMPT_MS        2000   /* of acquiring and releasing: connecting included */
-#define CANCEL_MS         1000
-#define ARGUMENTS_MAX     9
-#define NUMBER_DIGITS_MAX 24
+#define TOMBSTONE_MS  120000 /* longer than a command can be on its way */
+#define CANCEL_MS     1000
+#define POLL_LEASE_MS 5000 /* a polling waiter counts so long after it last asked */
 
-struct lock {
-    struct lock_settings settings;
-    struct client *client;
-    struct keys keys;
-    int64_t acquired_ms;
-    int64_t confirmed_ms;
-    int64_t fence;
-    bool loose_ends; /* an ACQUIRE or RESTORE went out that may still arrive */
-    struct lock_blocker blocker;
-    struct text head; /* "redislock1:TOKEN:" */
-    struct text tail;
-    struct text value; /* the whole value, once acquired */
-    char token[TOKEN_LENGTH + 1];
-    char head_storage[TOKEN_LENGTH + 32];
-    char tail_storage[HOLDER_VALUE_MAX];
-    char value_storage[HOLDER_VALUE_MAX + 1];
-};
-
-/* The arguments of a script call, numbers spelled out. */
-struct arguments {
-    int count;
-    struct text at[ARGUMENTS_MAX];
-    char digits[ARGUMENTS_MAX][NUMBER_DIGITS_MAX];
-};
-
-static void add_argument(struct arguments *arguments, const struct text *text)
+void arguments_add(struct script_arguments *arguments, const struct text *text)
 {
     arguments->at[arguments->count++] = *text;
 }
 
-static void add_number(struct arguments *arguments, int64_t number)
+void arguments_add_word(struct script_arguments *arguments, const char *word)
 {
-    char *digits = arguments->digits[arguments->count];
-    struct text text = text_over(digits, NUMBER_DIGITS_MAX);
-    text_add_int(&text, number);
-    add_argument(arguments, &text);
+    /* nothing is ever added to a borrowed text, so the cast takes no right away */
+    struct text text = {.at = (char *)(uintptr_t)word, .length = strlen(word)};
+    arguments_add(arguments, &text);
 }
 
-/* A text that borrows `word`; nothing is ever added to it. */
-static void add_word(struct arguments *arguments, const char *word)
+void arguments_add_number(struct script_arguments *arguments, int64_t number)
 {
-    struct text text = {.at = (char *)(uintptr_t)word, .length = strlen(word)};
-    add_argument(arguments, &text);
+    struct text text = text_over(arguments->digits[arguments->count], ARGUMENT_DIGITS);
+    text_add_int(&text, number);
+    arguments_add(arguments, &text);
+}
+
+static void make_mode(struct lock *lock)
+{
+    lock->mode = TEXT_OVER(lock->mode_storage);
+    switch (lock->settings.mode) {
+    case LOCK_MODE_SHARED:
+        text_add(&lock->mode, "s");
+        break;
+    case LOCK_MODE_SLOTS:
+        text_add_int(&lock->mode, lock->settings.slots);
+        break;
+    case LOCK_MODE_EXCLUSIVE:
+    default:
+        text_add(&lock->mode, "x");
+        break;
+    }
 }
 
 /* Makes a token, and what is named after it. */
@@ -86,6 +73,7 @@ struct lock *lock_open(const struct lock_settings *settings)
         lock_close(lock);
         return NULL;
     }
+    make_mode(lock);
     lock->tail = TEXT_OVER(lock->tail_storage);
     lock->value = TEXT_OVER(lock->value_storage);
     holder_add_tail(&lock->tail, settings->lease.ttl_ms, settings->command);
@@ -100,7 +88,7 @@ void lock_close(struct lock *lock)
     free(lock);
 }
 
-static enum lock_result of_server_error(enum server_error error)
+enum lock_result inside_of_error(enum server_error error)
 {
     switch (error) {
     case SERVER_OK:
@@ -127,8 +115,22 @@ static enum lock_result of_server_error(enum server_error error)
     }
 }
 
-/* What the expiry must be so that neither the lease nor the minimum hold ends early. */
-static int64_t expiry_ms(const struct lock *lock)
+bool inside_is(const struct reply *reply, const char *word)
+{
+    return reply->count > 0 && reply_is(&reply->items[0], word);
+}
+
+bool inside_is_exclusive(const struct lock *lock)
+{
+    return lock->settings.mode == LOCK_MODE_EXCLUSIVE;
+}
+
+void inside_note_outcome(struct lock *lock)
+{
+    lock->loose_ends = lock->loose_ends || client_outcome_unknown(lock->client);
+}
+
+int64_t inside_expiry(const struct lock *lock)
 {
     int64_t hold = lock->settings.min_hold_ms;
     if (lock->acquired_ms != 0)
@@ -136,23 +138,61 @@ static int64_t expiry_ms(const struct lock *lock)
     return hold > lock->settings.lease.ttl_ms ? hold : lock->settings.lease.ttl_ms;
 }
 
-static bool item_is(const struct reply *reply, const char *word)
+/* A well-formed reply that means nothing to us. */
+static enum lock_result nonsense(struct lock *lock)
 {
-    return reply->count > 0 && reply_is(&reply->items[0], word);
+    (void)client_nonsense(lock->client, "gives a script's reply that makes no sense");
+    return LOCK_NONSENSE;
 }
 
+static int64_t number_at(const struct reply *reply, size_t index, int64_t otherwise)
+{
+    int64_t number = otherwise;
+    if (index < reply->count)
+        (void)reply_number(&reply->items[index], &number);
+    return number;
+}
+
+/* {"HELD" or "TAKEN", value, ms left, server time, how many hold, how many are ahead, ticket} */
 static void note_blocker(struct lock *lock, const struct reply *reply)
 {
     struct lock_blocker *blocker = &lock->blocker;
+    struct holder before = blocker->holder;
     *blocker = (struct lock_blocker){.age_ms = -1, .left_ms = -1};
     if (reply->count < 2 || reply->items[1].kind != REPLY_STRING)
         return;
-    holder_parse(reply->items[1].bytes, reply->items[1].length, &blocker->holder);
-    int64_t now_ms;
-    if (reply->count < 4 || !reply_number(&reply->items[2], &blocker->left_ms) ||
-        !reply_number(&reply->items[3], &now_ms) || blocker->holder.kind == HOLDER_FOREIGN)
+    if (reply->items[1].length > 0)
+        holder_parse(reply->items[1].bytes, reply->items[1].length, &blocker->holder);
+    else
+        blocker->holder = before; /* lost by the server, but still holding as far as we know */
+    int64_t now_ms = number_at(reply, 3, -1);
+    blocker->left_ms = number_at(reply, 2, -1);
+    blocker->holders = number_at(reply, 4, 1);
+    blocker->ahead = number_at(reply, 5, 0);
+    if (reply->items[1].length > 0) {
+        bool held = blocker->holder.kind == HOLDER_HELD;
+        lock->known_fence = blocker->holder.fence;
+        lock->known_ttl_ms = held ? blocker->holder.ttl_ms : 0;
+        lock->known_until_ms = held ? clock_boot_ms() + blocker->left_ms : 0;
+    }
+    if (now_ms < 0 || blocker->holder.kind == HOLDER_FOREIGN)
         return;
     blocker->age_ms = now_ms > blocker->holder.start_ms ? now_ms - blocker->holder.start_ms : 0;
+}
+
+enum lock_result inside_verdict(struct lock *lock, enum server_error error,
+                                const struct reply *reply)
+{
+    if (error != SERVER_OK)
+        return inside_of_error(error);
+    if (inside_is(reply, "OK"))
+        return LOCK_OK;
+    if (inside_is(reply, "GONE"))
+        return LOCK_GONE;
+    if (!inside_is(reply, "TAKEN"))
+        return nonsense(lock);
+    note_blocker(lock, reply);
+    return LOCK_TAKEN;
 }
 
 /* Takes over the value that the server set for us. */
@@ -160,54 +200,85 @@ static enum lock_result accept_value(struct lock *lock, const struct reply *repl
 {
     struct holder holder;
     if (reply->count < 2 || reply->items[1].kind != REPLY_STRING)
-        return LOCK_NONSENSE;
+        return nonsense(lock);
     const struct reply *value = &reply->items[1];
     holder_parse(value->bytes, value->length, &holder);
     if (holder.kind == HOLDER_FOREIGN || strcmp(holder.token, lock->token) != 0)
-        return LOCK_NONSENSE;
+        return nonsense(lock);
     lock->value = TEXT_OVER(lock->value_storage);
     text_add_bytes(&lock->value, value->bytes, value->length);
     lock->fence = holder.fence;
+    lock->slot = holder.slot;
     lock->confirmed_ms = client_sent_ms(lock->client);
     lock->acquired_ms = lock->confirmed_ms;
+    lock->in_line = false;
     return LOCK_OK;
 }
 
-static enum server_error run(struct lock *lock, const struct script *script, const struct text *keys,
-                             int key_count, const struct arguments *arguments,
-                             const struct text *probe, const struct reply **reply,
-                             const struct deadline *deadline)
+static void acquire_arguments(const struct lock *lock, enum acquire_want want,
+                              struct script_arguments *arguments)
 {
-    struct client_script call = {script, key_count, arguments->count, keys, arguments->at, probe};
-    return client_run(lock->client, &call, reply, deadline);
+    static const char *const words[] = {"try", "skip", "wait", "wait"};
+    bool again = lock->loose_ends || lock->in_line;
+    arguments->count = 0;
+    arguments_add(arguments, &lock->head);
+    arguments_add(arguments, &lock->tail);
+    arguments_add_number(arguments, inside_expiry(lock));
+    arguments_add_number(arguments, clock_wall_ms());
+    arguments_add(arguments, &lock->mode);
+    arguments_add_word(arguments, words[want]);
+    arguments_add_word(arguments, lock->polls ? "p" : "l");
+    if (lock->ticket != 0)
+        arguments_add_number(arguments, lock->ticket);
+    else
+        arguments_add_word(arguments, "");
+    arguments_add_number(arguments, POLL_LEASE_MS);
+    arguments_add_word(arguments, again ? "again" : "");
+    int64_t known_left = lock->known_until_ms - clock_boot_ms();
+    bool knows = (want == ACQUIRE_WAIT || want == ACQUIRE_CLAIM) && known_left > 0;
+    arguments_add_number(arguments, knows ? lock->known_fence : 0);
+    arguments_add_number(arguments, knows ? known_left : 0);
 }
 
-static enum lock_result acquire_once(struct lock *lock, bool count_skip,
-                                     const struct deadline *deadline)
+static enum lock_result read_acquired(struct lock *lock, const struct reply *reply)
 {
-    struct text keys[3] = {lock->keys.lock, lock->keys.state, lock->keys.tombstone};
-    struct arguments arguments = {.count = 0};
-    add_argument(&arguments, &lock->head);
-    add_argument(&arguments, &lock->tail);
-    add_number(&arguments, expiry_ms(lock));
-    add_number(&arguments, clock_wall_ms());
-    add_number(&arguments, STATE_KEPT_MS);
-    add_word(&arguments, count_skip ? "skip" : "");
-
-    const struct reply *reply;
-    enum server_error error = run(lock, &SCRIPT_ACQUIRE, keys, 3, &arguments,
-                                  count_skip ? NULL : &lock->keys.probe, &reply, deadline);
-    if (error != SERVER_OK) {
-        lock->loose_ends = lock->loose_ends || client_outcome_unknown(lock->client);
-        return of_server_error(error);
-    }
-    if (item_is(reply, "OK"))
+    if (inside_is(reply, "OK"))
         return accept_value(lock, reply);
-    if (item_is(reply, "HELD")) {
+    if (inside_is(reply, "HELD") && reply->count >= 7 && reply->items[1].kind == REPLY_STRING) {
         note_blocker(lock, reply);
+        lock->ticket = number_at(reply, 6, 0);
         return LOCK_HELD;
     }
-    return LOCK_NONSENSE;
+    if (inside_is(reply, "SLOTS")) {
+        lock->blocker = (struct lock_blocker){.slots = number_at(reply, 1, 0)};
+        return LOCK_OTHER_SLOTS;
+    }
+    return nonsense(lock);
+}
+
+enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
+                                     const struct deadline *deadline)
+{
+    struct script_arguments arguments;
+    acquire_arguments(lock, want, &arguments);
+    /* a refusal that writes nothing is checked by a probe; the others fail on a read-only server */
+    const struct text *probe = want == ACQUIRE_TRY ? &lock->keys.all[KEYS_PROBE] : NULL;
+    const struct script_call call = {&SCRIPT_ACQUIRE, KEYS_TOMBSTONE + 1, arguments.count,
+                                     lock->keys.all, arguments.at, probe, false};
+    const struct reply *reply;
+    bool listens = want == ACQUIRE_WAIT && !lock->polls;
+    lock->why_before[0] = '\0';
+    lock->in_line = lock->in_line || want == ACQUIRE_WAIT || want == ACQUIRE_CLAIM;
+    enum server_error error =
+        listens ? script_run_and_subscribe(lock->client, &call, &lock->keys.channel, &reply, deadline)
+                : script_run(lock->client, &call, &reply, deadline);
+    if (error != SERVER_OK) {
+        inside_note_outcome(lock);
+        /* with a full memory no transaction is taken, but a script that keeps our place is */
+        lock->polls = lock->polls || (listens && error == SERVER_WRITES_REFUSED);
+        return inside_of_error(error);
+    }
+    return read_acquired(lock, reply);
 }
 
 /* An acquisition that was confirmed too late for the child to be given any time. */
@@ -216,170 +287,83 @@ static bool too_late(const struct lock *lock)
     return clock_boot_ms() >= lease_stop_at(&lock->settings.lease, lock->confirmed_ms);
 }
 
-enum lock_result lock_acquire(struct lock *lock, bool count_skip, const struct deadline *deadline)
+enum lock_result inside_acquire(struct lock *lock, enum acquire_want want,
+                                const struct deadline *deadline)
 {
     struct pause pause = PAUSE_START;
-    enum lock_result result;
     for (;;) {
-        struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + ATTEMPT_MS);
-        result = acquire_once(lock, count_skip, &attempt);
+        struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
+        enum lock_result result = inside_acquire_once(lock, want, &attempt);
         if (result == LOCK_OK && too_late(lock)) {
-            (void)lock_release(lock, NULL, clock_boot_ms() + ATTEMPT_MS);
+            (void)lock_release(lock, NULL, clock_boot_ms() + INSIDE_ATTEMPT_MS);
             lock->acquired_ms = 0;
         } else if (result != LOCK_UNAVAILABLE) {
+            return result;
+        }
+        switch (pause_wait(&pause, deadline)) {
+        case DEADLINE_WOKEN:
+            return LOCK_INTERRUPTED;
+        case DEADLINE_PASSED:
+            return LOCK_UNAVAILABLE;
+        case DEADLINE_READY:
+        default:
             break;
         }
-        enum deadline_result waited = pause_wait(&pause, deadline);
-        if (waited == DEADLINE_WOKEN)
-            result = LOCK_INTERRUPTED;
-        if (waited != DEADLINE_READY)
-            break;
     }
+}
+
+enum lock_result lock_acquire(struct lock *lock, bool count_skip, const struct deadline *deadline)
+{
+    enum lock_result result =
+        inside_acquire(lock, count_skip ? ACQUIRE_SKIP : ACQUIRE_TRY, deadline);
     if (result != LOCK_OK && lock->loose_ends)
-        lock_cancel(lock);
+        inside_cancel(lock, false);
     return result;
 }
 
-void lock_cancel(struct lock *lock)
+void inside_cancel(struct lock *lock, bool skipped)
 {
-    struct text keys[2] = {lock->keys.lock, lock->keys.tombstone};
-    struct arguments arguments = {.count = 0};
-    add_argument(&arguments, &lock->head);
-    add_number(&arguments, TOMBSTONE_MS);
+    char ticket_storage[HOLDER_VALUE_MAX + 64];
+    struct text ticket = TEXT_OVER(ticket_storage);
+    struct text why = TEXT_OVER(lock->why_before);
+    text_add(&why, client_why(lock->client));
+    text_add_bytes(&ticket, lock->mode.at, lock->mode.length);
+    text_add(&ticket, lock->polls ? ":p:" : ":l:");
+    text_add(&ticket, lock->token);
+    text_add_char(&ticket, ':');
+    text_add_bytes(&ticket, lock->tail.at, lock->tail.length);
+
+    struct script_arguments arguments = {.count = 0};
+    arguments_add(&arguments, &lock->head);
+    arguments_add(&arguments, &ticket);
+    arguments_add_number(&arguments, clock_wall_ms());
+    arguments_add_number(&arguments, lock->loose_ends ? TOMBSTONE_MS : 0);
+    arguments_add_word(&arguments, skipped ? "skip" : "");
+    const struct script_call call = {.script = &SCRIPT_CANCEL,
+                                     .key_count = KEYS_TOMBSTONE + 1,
+                                     .argument_count = arguments.count,
+                                     .keys = lock->keys.all,
+                                     .arguments = arguments.at,
+                                     .by_text = true};
     const struct reply *reply;
     struct deadline deadline = {clock_boot_ms() + CANCEL_MS, -1};
     /* whatever the answer: where it did not arrive, the lock's own expiry ends it */
-    (void)run(lock, &SCRIPT_CANCEL, keys, 2, &arguments, NULL, &reply, &deadline);
+    (void)script_run(lock->client, &call, &reply, &deadline);
     lock->loose_ends = false;
+    lock->in_line = false;
+    lock->ticket = 0;
+    lock->known_until_ms = 0;
     (void)take_token(lock); /* the old one is dead: a run that waits on needs another */
-}
-
-/* The common part of extend, restore and release: OK, GONE or TAKEN. */
-static enum lock_result verdict_of(struct lock *lock, enum server_error error,
-                                   const struct reply *reply)
-{
-    if (error != SERVER_OK)
-        return of_server_error(error);
-    if (item_is(reply, "OK"))
-        return LOCK_OK;
-    if (item_is(reply, "GONE"))
-        return LOCK_GONE;
-    if (!item_is(reply, "TAKEN"))
-        return LOCK_NONSENSE;
-    note_blocker(lock, reply);
-    return LOCK_TAKEN;
-}
-
-static enum lock_result extend_once(struct lock *lock, const struct text *probe)
-{
-    struct arguments arguments = {.count = 0};
-    add_argument(&arguments, &lock->value);
-    add_number(&arguments, expiry_ms(lock));
-    const struct reply *reply = NULL;
-    struct deadline deadline = {clock_boot_ms() + lock->settings.lease.attempt_ms, -1};
-    enum server_error error = run(lock, &SCRIPT_EXTEND, &lock->keys.lock, 1, &arguments, probe,
-                                  &reply, &deadline);
-    enum lock_result result = verdict_of(lock, error, reply);
-    if (result == LOCK_OK)
-        lock->confirmed_ms = client_sent_ms(lock->client);
-    return result;
-}
-
-enum lock_result lock_extend(struct lock *lock)
-{
-    enum lock_result result = extend_once(lock, NULL);
-    /* bad news counts only from a server that takes writes, so it is asked for a second time */
-    if (result == LOCK_GONE || result == LOCK_TAKEN)
-        result = extend_once(lock, &lock->keys.probe);
-    return result;
-}
-
-enum lock_result lock_restore(struct lock *lock)
-{
-    struct text keys[3] = {lock->keys.lock, lock->keys.state, lock->keys.tombstone};
-    struct arguments arguments = {.count = 0};
-    add_argument(&arguments, &lock->value);
-    add_number(&arguments, expiry_ms(lock));
-    add_number(&arguments, lock->fence);
-    add_number(&arguments, STATE_KEPT_MS);
-    const struct reply *reply = NULL;
-    struct deadline deadline = {clock_boot_ms() + lock->settings.lease.attempt_ms, -1};
-    enum server_error error = run(lock, &SCRIPT_RESTORE, keys, 3, &arguments, &lock->keys.probe,
-                                  &reply, &deadline);
-    if (error != SERVER_OK)
-        lock->loose_ends = lock->loose_ends || client_outcome_unknown(lock->client);
-    enum lock_result result = verdict_of(lock, error, reply);
-    if (result == LOCK_OK)
-        lock->confirmed_ms = client_sent_ms(lock->client);
-    return result;
-}
-
-static int64_t hold_left(const struct lock *lock, const struct lock_run_record *record)
-{
-    int64_t left = lock->settings.min_hold_ms - (clock_boot_ms() - lock->acquired_ms);
-    return record != NULL && left > 0 ? left : 0;
-}
-
-static enum lock_result release_once(struct lock *lock, const struct lock_run_record *record,
-                                     bool again, const struct deadline *deadline)
-{
-    char residue_storage[HOLDER_VALUE_MAX + 1];
-    char host[HOLDER_FIELD_MAX + 1] = "";
-    struct text residue = TEXT_OVER(residue_storage);
-    struct text keys[2] = {lock->keys.lock, lock->keys.state};
-    struct arguments arguments = {.count = 0};
-    int64_t left = hold_left(lock, record);
-
-    if (left > 0) {
-        struct holder holder;
-        holder_parse(lock->value.at, lock->value.length, &holder);
-        holder_add_residue(&residue, &holder);
-    }
-    if (record != NULL)
-        holder_this_host(host);
-    add_argument(&arguments, &lock->value);
-    add_number(&arguments, left);
-    add_argument(&arguments, &residue);
-    add_number(&arguments, STATE_KEPT_MS);
-    add_word(&arguments, host);
-    add_number(&arguments, record != NULL ? record->start_ms : 0);
-    add_number(&arguments, record != NULL ? record->duration_ms : 0);
-    add_number(&arguments, record != NULL ? record->status : 0);
-    add_word(&arguments, again ? "again" : "");
-    const struct reply *reply = NULL;
-    enum server_error error = run(lock, &SCRIPT_RELEASE, keys, 2, &arguments, NULL, &reply, deadline);
-    return verdict_of(lock, error, reply);
-}
-
-enum lock_result lock_release(struct lock *lock, const struct lock_run_record *record,
-                              int64_t until_ms)
-{
-    struct pause pause = PAUSE_START;
-    struct deadline deadline = {until_ms, -1};
-    deadline = deadline_sooner(
-        deadline, lease_valid_until(&lock->settings.lease, lock->confirmed_ms));
-    bool maybe_released = false;
-    enum lock_result result;
-    for (;;) {
-        struct deadline attempt = deadline_sooner(deadline, clock_boot_ms() + ATTEMPT_MS);
-        result = release_once(lock, record, maybe_released, &attempt);
-        if (result != LOCK_UNAVAILABLE)
-            break;
-        maybe_released = maybe_released || client_outcome_unknown(lock->client);
-        if (pause_wait(&pause, &deadline) != DEADLINE_READY)
-            break;
-    }
-    /* gone after an attempt whose answer was lost: that attempt did it */
-    if (maybe_released && (result == LOCK_GONE || result == LOCK_TAKEN))
-        result = LOCK_OK;
-    if (lock->loose_ends)
-        lock_cancel(lock);
-    return result;
 }
 
 int64_t lock_fence(const struct lock *lock)
 {
     return lock->fence;
+}
+
+int lock_slot(const struct lock *lock)
+{
+    return lock->slot;
 }
 
 int64_t lock_acquired_ms(const struct lock *lock)
@@ -394,7 +378,7 @@ int64_t lock_confirmed_ms(const struct lock *lock)
 
 const char *lock_key(const struct lock *lock)
 {
-    return lock->keys.lock.at;
+    return lock->keys.all[KEYS_LOCK].at;
 }
 
 const struct lock_blocker *lock_blocker(const struct lock *lock)
@@ -404,5 +388,5 @@ const struct lock_blocker *lock_blocker(const struct lock *lock)
 
 const char *lock_why(const struct lock *lock)
 {
-    return client_why(lock->client);
+    return lock->why_before[0] != '\0' ? lock->why_before : client_why(lock->client);
 }

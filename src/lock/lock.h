@@ -20,18 +20,23 @@
 
 struct lock;
 
+enum lock_mode { LOCK_MODE_EXCLUSIVE, LOCK_MODE_SHARED, LOCK_MODE_SLOTS };
+
 struct lock_settings {
     const char *name;     /* outlives the lock, as the other strings do */
     const char *prefix;
     const char *command;  /* shown to others as what runs */
     struct lease lease;
     int64_t min_hold_ms;  /* 0: none */
+    enum lock_mode mode;
+    int slots;            /* with LOCK_MODE_SLOTS: at most so many holders, 1..HOLDER_SLOTS_MAX */
     struct client_settings server;
 };
 
 enum lock_result {
     LOCK_OK,
     LOCK_HELD,        /* by somebody else: lock_blocker */
+    LOCK_OTHER_SLOTS, /* in use with another number of slots: lock_blocker's slots */
     LOCK_GONE,        /* the key vanished and may not be put back */
     LOCK_TAKEN,       /* another value is in the key */
     LOCK_INTERRUPTED, /* the deadline's wake_fd became readable */
@@ -43,6 +48,16 @@ enum lock_result {
     LOCK_OS
 };
 
+/* Whose value is there, or stands for those that are. */
+struct lock_blocker {
+    struct holder holder;
+    int64_t age_ms;  /* since its start, by the server's clock; -1: unknown */
+    int64_t left_ms; /* until its expiry; -1: it has none, or unknown */
+    int64_t holders; /* how many hold at once: more than 1 for shared locks and slots */
+    int64_t ahead;   /* how many wait before us (or at all, for one who does not wait) */
+    int64_t slots;   /* after LOCK_OTHER_SLOTS: the N in use; 1 for a lock without slots */
+};
+
 /* NULL: no memory, or no randomness. Does not connect. */
 struct lock *lock_open(const struct lock_settings *settings);
 void lock_close(struct lock *lock);
@@ -51,9 +66,28 @@ void lock_close(struct lock *lock);
  * Takes the lock, trying again through every passing trouble until the deadline. A lost reply is
  * asked for again under the same token; an attempt that is given up with its outcome unknown is
  * cancelled. `count_skip`: a refusal counts as a skipped run.
- * OK, HELD, INTERRUPTED, UNAVAILABLE, DENIED, NOT_A_LOCK, NONSENSE, BAD_DATABASE, OS.
+ * OK, HELD, OTHER_SLOTS, INTERRUPTED, UNAVAILABLE, DENIED, NOT_A_LOCK, NONSENSE, BAD_DATABASE, OS.
  */
 enum lock_result lock_acquire(struct lock *lock, bool count_skip, const struct deadline *deadline);
+
+/*
+ * Told while waiting, whenever it is learned anew who holds the lock and how many are ahead, and
+ * whether the wait goes by polling, because pub/sub is forbidden or the server's memory full.
+ */
+struct lock_waiting {
+    void (*tell)(void *context, const struct lock_blocker *blocker, bool polls);
+    void *context;
+    bool lively; /* somebody watches: look every other second */
+};
+
+/*
+ * Waits in line for the lock, first come, first served, until the deadline; the place survives
+ * lost connections, a server may be away for `connect_ms` at a time. On every result but OK the
+ * line has been left.
+ * Results as lock_acquire; HELD: the deadline has passed.
+ */
+enum lock_result lock_wait(struct lock *lock, const struct lock_waiting *waiting,
+                           int64_t connect_ms, const struct deadline *deadline);
 
 /*
  * One attempt to push the expiry on. OK; GONE or TAKEN, on the word of a server that takes writes;
@@ -61,7 +95,10 @@ enum lock_result lock_acquire(struct lock *lock, bool count_skip, const struct d
  */
 enum lock_result lock_extend(struct lock *lock);
 
-/* One attempt to put a vanished value back where nobody has held the lock since. As lock_extend. */
+/*
+ * One attempt to put a vanished value back where nobody has held the lock since. As lock_extend;
+ * for exclusive holders only: a vanished place among others is GONE.
+ */
 enum lock_result lock_restore(struct lock *lock);
 
 struct lock_run_record {
@@ -83,16 +120,12 @@ void lock_cancel(struct lock *lock);
 
 /* After LOCK_OK of lock_acquire: */
 int64_t lock_fence(const struct lock *lock);
+int lock_slot(const struct lock *lock);             /* 1..N with slots, else 0 */
 int64_t lock_acquired_ms(const struct lock *lock);  /* clock_boot_ms of the acquisition */
 int64_t lock_confirmed_ms(const struct lock *lock); /* t of lease.h: the last confirmed attempt */
 const char *lock_key(const struct lock *lock);
 
-/* After LOCK_HELD or LOCK_TAKEN: whose value is there. */
-struct lock_blocker {
-    struct holder holder;
-    int64_t age_ms;  /* since its start, by the server's clock; -1: unknown */
-    int64_t left_ms; /* until its expiry; -1: it has none, or unknown */
-};
+/* After LOCK_HELD, LOCK_TAKEN or LOCK_OTHER_SLOTS. */
 const struct lock_blocker *lock_blocker(const struct lock *lock);
 
 /* Why the last call failed: one line that names the server. Never NULL. */

@@ -1,51 +1,162 @@
--- ACQUIRE: takes the lock if nobody has it, in one step. Idempotent by token: sent again after a
--- lost reply it finds its own value and only refreshes it, under the same fence.
+-- ACQUIRE: takes the lock if it is free and nobody is ahead in line, in one step. Idempotent by
+-- token: sent again after a lost reply, or to claim a grant, it finds its own value and refreshes it
+-- under the same fence. Nobody barges: what is free goes to those in line first.
 --
--- KEYS  1 the lock  2 its state  3 the tombstone of this token
+-- KEYS  1..5 as in lib/line.lua   6 the tombstone of this token
 -- ARGV  1 the head of our value, "redislock1:TOKEN:"   2 its tail, "TTL:HOST:..."
---       3 expiry in ms   4 milliseconds since the epoch by the client's clock
---       5 how long the state is kept, in ms   6 "skip": a refusal counts as a skipped run
--- Reply {"OK", value} | {"HELD", value, ms left, server time in ms} | {"CANCELLED"}
-local lock, state, tombstone = KEYS[1], KEYS[2], KEYS[3]
-local head, tail, ttl = ARGV[1], ARGV[2], ARGV[3]
+--       3 expiry in ms   4 ms since the epoch by the client's clock   5 mode: x, s or N
+--       6 "skip": a refusal counts as a skipped run   "try": it does not   "wait": get in line
+--       7 ear: l or p   8 the number of a ticket we had, or ""   9 ms that a polling waiter counts
+--       10 "again": an earlier attempt may have been applied, or granted
+--       11 the fence of a holder that we were told of, and 12 the ms that are left of its lease; or ""
+-- Reply {"OK", value}
+--     | {"HELD", a holder's value, ms left, server time in ms, how many hold, how many are ahead, ticket}
+--     | {"SLOTS", the N in use} | {"CANCELLED"}
+-- include line
+local tombstone = KEYS[6]
+local head, tail, mode, want = ARGV[1], ARGV[2], ARGV[5], ARGV[6]
+local ttl = tonumber(ARGV[3])
 
 if redis.call('EXISTS', tombstone) == 1 then
   return {'CANCELLED'}
 end
-
 local value = redis.pcall('GET', lock)
 if type(value) == 'table' then
+  if not string.find(value['err'], 'WRONGTYPE', 1, true) then
+    return value
+  end
   return redis.error_reply('NOTALOCK the key holds a ' .. redis.call('TYPE', lock)['ok'])
 end
-if value and string.sub(value, 1, #head) == head then
-  redis.call('PEXPIRE', lock, ttl)
-  return {'OK', value}
+
+-- The server's clock, or the client's where an ACL forbids TIME: then only a floor for fences.
+local micros = server_time()
+if not micros and mode ~= 'x' then
+  return redis.error_reply('NOPERM shared locks and slots need the TIME command')
+end
+local now = micros and math.floor(micros / 1000) or tonumber(ARGV[4])
+
+local token = string.match(head, '^redislock1:(%x+):$')
+local me = mode .. ':' .. ARGV[7] .. ':' .. token .. ':' .. tail
+if mode ~= 'x' or redis.call('EXISTS', holders) == 1 then
+  redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
 end
 
--- The server's clock, or the client's where an ACL forbids TIME: a floor for fences, never an order.
-local now = tonumber(ARGV[4])
-local time = redis.pcall('TIME')
-if not time['err'] then
-  now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
-
-if value then
-  if ARGV[6] == 'skip' then
-    -- A full memory may refuse the count; but a read-only replica must not answer at all.
-    local counted = redis.pcall('HINCRBY', state, 'skips', 1)
-    if type(counted) == 'table' and string.find(counted['err'], 'READONLY', 1, true) then
-      return counted
+local mine = value and string.sub(value, 1, #head) == head and value
+if not mine and ARGV[10] == 'again' and mode ~= 'x' then
+  for _, holder in ipairs(redis.call('ZRANGE', holders, 0, -1)) do
+    if string.sub(holder, 1, #head) == head then
+      mine = holder
     end
-    redis.pcall('PEXPIRE', state, ARGV[5])
   end
-  return {'HELD', value, redis.call('PTTL', lock), string.format('%.0f', now)}
+end
+if mine then
+  local word = (mode == 'x' and 'held') or (mode == 's' and 'shared') or 'slot'
+  local held, claimed = string.gsub(mine, '^(redislock1:%x+:%d+:)granted', '%1' .. word)
+  if mode == 'x' then
+    redis.call('PEXPIRE', lock, digits(ttl))
+    if claimed > 0 then
+      redis.call('SET', lock, held, 'XX', 'PX', digits(ttl))
+    end
+  else
+    redis.call('ZREM', holders, mine)
+    redis.call('ZADD', holders, digits(now + ttl), held)
+    keep(holders, ttl + 1000)
+  end
+  if claimed > 0 then
+    local first = serve(me, now)
+    if first then
+      call_waiter(first, 'watch ' .. digits(ttl))
+    end
+  end
+  return {'OK', held}
 end
 
--- The fence is stored before the lock: a script does not roll back, and a fence too many harms nobody.
-local last = tonumber(redis.call('HGET', state, 'fence') or '0') or 0
-local fence = string.format('%.0f', math.max(last + 1, now))
-redis.call('HSET', state, 'fence', fence)
-redis.call('PEXPIRE', state, ARGV[5])
-value = head .. fence .. ':held:' .. string.format('%.0f', now) .. ':' .. tail
-redis.call('SET', lock, value, 'NX', 'PX', ttl)
-return {'OK', value}
+-- Puts our ticket into the line, or back into it, and returns its number; or an error.
+local function get_in_line()
+  local ticket = tonumber(ARGV[8])
+  -- Who may not be called, or may not see who listens, is to poll.
+  if ARGV[7] == 'l' then
+    local channel = queue .. ':' .. token
+    if redis.pcall('PUBSUB', 'NUMSUB', channel)['err'] or type(redis.pcall('PUBLISH', channel, '')) == 'table' then
+      return nil, redis.error_reply('NOPERM this user may not use pub/sub')
+    end
+  end
+  -- PEXPIRE first: it passes where memory is full, and after it so does what keeps an old place.
+  -- The number is the server's time, so that a lost counter does not let newcomers in front.
+  if ticket then
+    redis.call('PEXPIRE', queue, KEEP)
+  else
+    local last = tonumber(redis.call('HGET', state, 'ticket') or '0') or 0
+    ticket = math.max(last + 1, micros or 0)
+    redis.call('HSET', state, 'ticket', digits(ticket), 'slots', tonumber(mode) and mode or '1')
+    redis.call('PEXPIRE', state, KEEP)
+  end
+  redis.call('ZADD', queue, digits(ticket), me)
+  redis.call('PEXPIRE', queue, KEEP)
+  if ARGV[7] == 'p' then
+    redis.call('ZREM', queue, mode .. ':l:' .. token .. ':' .. tail) -- where it listened before
+    redis.call('ZADD', leases, digits(now + tonumber(ARGV[9])), token)
+    redis.call('PEXPIRE', leases, KEEP)
+  end
+  return ticket
+end
+
+-- The server has lost its data: the holder that we know of is not there, nor its fence. It may well
+-- run on, and put its lock back; so a waiter lets its lease run out first.
+local known, known_left = tonumber(ARGV[11]) or 0, tonumber(ARGV[12]) or 0
+if known_left > 0 and not value and redis.call('EXISTS', holders) == 0 and
+    (tonumber(redis.call('HGET', state, 'fence') or '0') or 0) < known then
+  local place, refused = get_in_line()
+  return refused or {'HELD', '', known_left, digits(now), 1, redis.call('ZRANK', queue, me), digits(place)}
+end
+
+-- One N for all who hold or wait; it is bound as long as there is anybody.
+local others = (value and string.sub(value, 1, 11) == 'redislock1:') or redis.call('EXISTS', holders, queue) > 0
+if others then
+  local bound = redis.call('HGET', state, 'slots')
+  if bound and bound ~= (tonumber(mode) and mode or '1') then
+    serve(me, now) -- drops the dead of the line, and may show that nobody is left
+    if redis.call('EXISTS', lock, holders, queue) > 0 then
+      return {'SLOTS', bound}
+    end
+  end
+  local first = redis.call('EXISTS', queue) == 1 and serve(me, now)
+  others = first and first ~= me
+end
+
+if not others and has_room(mode) then
+  leave(me) -- first: what is refused after the lock was set would leave it to nobody
+  return {'OK', put(mode, token, tail, false, ttl, now)}
+end
+
+if want == 'skip' then
+  -- A full memory may refuse the count; but a read-only replica must not answer at all.
+  local counted = redis.pcall('HINCRBY', state, 'skips', 1)
+  if type(counted) == 'table' and string.find(counted['err'], 'READONLY', 1, true) then
+    return counted
+  end
+  redis.pcall('PEXPIRE', state, KEEP)
+end
+
+local ticket, refused = nil, nil
+if want == 'wait' then
+  ticket, refused = get_in_line()
+  if refused then
+    return refused
+  end
+end
+
+-- Whom to name: the exclusive holder, or the place that is free first.
+value = redis.call('GET', lock)
+local left, count = redis.pcall('PTTL', lock), 1
+if type(left) == 'table' then
+  left = -1 -- unknown, to a user who may not ask
+end
+if not value then
+  local soonest = redis.call('ZRANGE', holders, 0, 0, 'WITHSCORES')
+  value = soonest[1] or ''
+  left = soonest[2] and tonumber(soonest[2]) - now or 0
+  count = redis.call('ZCARD', holders)
+end
+return {'HELD', value, left, digits(now), count, redis.call('ZRANK', queue, me) or redis.call('ZCARD', queue),
+        digits(ticket or 0)}

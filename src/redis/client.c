@@ -5,6 +5,7 @@
 #include "redis/client.h"
 
 #include <hiredis/hiredis.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@ struct client {
     struct reply_reader *reader;
     int fd; /* -1: not connected */
     bool logged_in;
-    bool refused; /* the last login was */
+    bool subscribed; /* the connection takes no other command until it is unsubscribed */
     bool outcome_unknown;
     int64_t sent_ms;
     struct secret reread; /* a newer password than the settings' */
@@ -55,6 +56,7 @@ void client_disconnect(struct client *client)
         close(client->fd);
     client->fd = -1;
     client->logged_in = false;
+    client->subscribed = false;
     reply_reader_close(client->reader);
     client->reader = NULL;
 }
@@ -95,15 +97,17 @@ static void why_begin(struct client *client)
     text_add(&client->why, ": ");
 }
 
-/* The reply of a server as the reason of a failure; it may hold anything. */
-static enum server_error why_reply(struct client *client, const struct reply *reply)
+enum server_error client_refused(struct client *client, const struct reply *reply)
 {
+    static const char quote[] = ", with args beginning"; /* a password, or the token, follows */
+    const char *end = memmem(reply->bytes, reply->length, quote, sizeof(quote) - 1);
+    size_t length = end != NULL ? (size_t)(end - reply->bytes) : reply->length;
     why_begin(client);
-    text_add_bytes(&client->why, reply->bytes, reply->length);
+    text_add_bytes(&client->why, reply->bytes, length);
     return server_error_classify(reply->bytes, reply->length);
 }
 
-static enum server_error why_nonsense(struct client *client, const char *what)
+enum server_error client_nonsense(struct client *client, const char *what)
 {
     why_begin(client);
     text_add(&client->why, what);
@@ -114,7 +118,7 @@ static enum server_error why_nonsense(struct client *client, const char *what)
 static bool outgoing_add(struct outgoing *outgoing, const struct client_command *command)
 {
     char *bytes = NULL;
-    const char *words[CLIENT_SCRIPT_WORDS_MAX];
+    const char *words[CLIENT_WORDS_MAX];
     memcpy(words, command->words, sizeof(*words) * (size_t)command->count);
     /* the casts serve both hiredis 0.14 (int) and 1.x (long long) */
     long long made = (long long)redisFormatCommandArgv(&bytes, command->count, words,
@@ -203,28 +207,35 @@ static int add_login(const struct client *client, struct outgoing *outgoing)
     return count;
 }
 
+/* Waits for bytes and gives them to the parser. */
+static enum server_error feed(struct client *client, const struct deadline *deadline)
+{
+    char bytes[RECEIVE_BYTES];
+    size_t received = 0;
+    why_begin(client);
+    enum server_error error =
+        socket_receive(client->fd, bytes, sizeof(bytes), deadline, &received, &client->why);
+    if (error == SERVER_OK && !reply_reader_feed(client->reader, bytes, received))
+        error = client_nonsense(client, "sent a reply that is too large");
+    return error;
+}
+
 static enum server_error read_reply(struct client *client, const struct reply **reply,
                                     const struct deadline *deadline)
 {
-    char bytes[RECEIVE_BYTES];
     for (;;) {
         switch (reply_reader_next(client->reader, reply)) {
         case REPLY_READER_DONE:
             return SERVER_OK;
         case REPLY_READER_BROKEN:
-            return why_nonsense(client, "does not speak the Redis protocol");
+            return client_nonsense(client, "does not speak the Redis protocol");
         case REPLY_READER_MORE:
         default:
             break;
         }
-        size_t received = 0;
-        why_begin(client);
-        enum server_error error = socket_receive(client->fd, bytes, sizeof(bytes), deadline,
-                                                 &received, &client->why);
+        enum server_error error = feed(client, deadline);
         if (error != SERVER_OK)
             return error;
-        if (!reply_reader_feed(client->reader, bytes, received))
-            return why_nonsense(client, "sent a reply that is too large");
     }
 }
 
@@ -236,14 +247,32 @@ static enum server_error read_login(struct client *client, int count,
         const struct reply *reply;
         error = read_reply(client, &reply, deadline);
         if (error == SERVER_OK && reply->kind == REPLY_ERROR)
-            error = why_reply(client, reply);
+            error = client_refused(client, reply);
         else if (error == SERVER_OK && !reply_is(reply, "OK"))
-            error = why_nonsense(client, "answers a login with something else than OK");
+            error = client_nonsense(client, "answers a login with something else than OK");
     }
     client->logged_in = error == SERVER_OK;
-    client->refused = error == SERVER_DENIED;
-    if (client->refused)
+    if (error == SERVER_DENIED)
         reread_password(client);
+    return error;
+}
+
+static bool is_push(const struct reply *reply, const char *kind)
+{
+    return reply->kind == REPLY_ARRAY && reply->count == 3 && reply_is(&reply->items[0], kind);
+}
+
+/* Leaves the subscription: what was published before is passed over, it was only a hint. */
+static enum server_error read_unsubscribed(struct client *client, const struct deadline *deadline)
+{
+    const struct reply *reply;
+    enum server_error error;
+    do
+        error = read_reply(client, &reply, deadline);
+    while (error == SERVER_OK && is_push(reply, "message"));
+    if (error == SERVER_OK && !is_push(reply, "unsubscribe"))
+        error = client_nonsense(client, "does not end a subscription");
+    client->subscribed = false;
     return error;
 }
 
@@ -275,6 +304,10 @@ static enum server_error login_first(struct client *client, const struct deadlin
     return error == SERVER_OK ? read_login(client, count, deadline) : error;
 }
 
+static const char *const unsubscribe_words[] = {"UNSUBSCRIBE"};
+static const size_t unsubscribe_lengths[] = {11};
+static const struct client_command unsubscribe = {1, unsubscribe_words, unsubscribe_lengths};
+
 static enum server_error exchange(struct client *client, const struct client_command *commands,
                                   int count, const struct reply **replies,
                                   const struct deadline *deadline)
@@ -288,7 +321,7 @@ static enum server_error exchange(struct client *client, const struct client_com
 
     struct outgoing outgoing = {NULL, 0};
     int logins = client->logged_in ? 0 : add_login(client, &outgoing);
-    bool complete = logins >= 0;
+    bool complete = logins >= 0 && (!client->subscribed || outgoing_add(&outgoing, &unsubscribe));
     for (int i = 0; i < count && complete; i++)
         complete = outgoing_add(&outgoing, &commands[i]);
     if (!complete) {
@@ -303,6 +336,8 @@ static enum server_error exchange(struct client *client, const struct client_com
     if (error == SERVER_OK && logins > 0)
         error = read_login(client, logins, deadline);
     client->logged_in = error == SERVER_OK;
+    if (error == SERVER_OK && client->subscribed)
+        error = read_unsubscribed(client, deadline);
     for (int i = 0; i < count && error == SERVER_OK; i++)
         error = read_reply(client, &replies[i], deadline);
     return error;
@@ -318,78 +353,41 @@ enum server_error client_call(struct client *client, const struct client_command
     if (error == SERVER_OK)
         client->outcome_unknown = false;
     if (error == SERVER_OS)
-        why_nonsense(client, "out of memory or descriptors on this side");
+        client_nonsense(client, "out of memory or descriptors on this side");
     if (error != SERVER_OK)
         client_disconnect(client);
     return error;
 }
 
-/* The words EVALSHA|EVAL, script, number of keys, keys, arguments. */
-struct script_words {
-    const char *words[CLIENT_SCRIPT_WORDS_MAX];
-    size_t lengths[CLIENT_SCRIPT_WORDS_MAX];
-    int count;
-    char digits[DATABASE_DIGITS];
-};
-
-static void add_word(struct script_words *words, const char *bytes, size_t length)
+void client_subscribed(struct client *client)
 {
-    words->words[words->count] = bytes;
-    words->lengths[words->count] = length;
-    words->count++;
+    client->subscribed = true;
+    socket_keep_alive(client->fd);
 }
 
-static void fill_words(struct script_words *words, const struct client_script *call, bool by_text)
+enum client_heard client_listen(struct client *client, const struct reply **message,
+                                const struct deadline *deadline)
 {
-    const struct script *script = call->script;
-    struct text digits = TEXT_OVER(words->digits);
-    text_add_int(&digits, call->key_count);
-    words->count = 0;
-    add_word(words, by_text ? "EVAL" : "EVALSHA", by_text ? 4 : 7);
-    add_word(words, by_text ? script->text : script->sha1,
-             by_text ? script->length : strlen(script->sha1));
-    add_word(words, words->digits, digits.length);
-    for (int i = 0; i < call->key_count; i++)
-        add_word(words, call->keys[i].at, call->keys[i].length);
-    for (int i = 0; i < call->argument_count; i++)
-        add_word(words, call->arguments[i].at, call->arguments[i].length);
-}
-
-static enum server_error run_once(struct client *client, const struct client_script *call,
-                                  bool by_text, const struct reply **reply,
-                                  const struct deadline *deadline)
-{
-    struct script_words words;
-    fill_words(&words, call, by_text);
-    const char *const probe_words[2] = {"DEL", call->probe != NULL ? call->probe->at : ""};
-    const size_t probe_lengths[2] = {3, call->probe != NULL ? call->probe->length : 0};
-    const struct client_command commands[2] = {{words.count, words.words, words.lengths},
-                                               {2, probe_words, probe_lengths}};
-    const struct reply *replies[2];
-    int count = call->probe != NULL ? 2 : 1;
-
-    enum server_error error = client_call(client, commands, count, replies, deadline);
-    if (error != SERVER_OK)
-        return error;
-    for (int i = 0; i < count; i++)
-        if (replies[i]->kind == REPLY_ERROR)
-            return why_reply(client, replies[i]);
-    if (replies[0]->kind != REPLY_ARRAY || replies[0]->count == 0)
-        return why_nonsense(client, "gives an unexpected reply to a script");
-    *reply = replies[0];
-    return SERVER_OK;
-}
-
-enum server_error client_run(struct client *client, const struct client_script *call,
-                             const struct reply **reply, const struct deadline *deadline)
-{
-    /* behind a refused login a script may still run, but no NOSCRIPT of it is seen: a call after one
-       (the CANCEL of that script) brings its text along */
-    enum server_error error = run_once(client, call, client->refused, reply, deadline);
-    if (error == SERVER_NO_SCRIPT)
-        error = run_once(client, call, true, reply, deadline);
-    /* a refused login or a wrong role does not mend itself on this connection */
-    if (error == SERVER_DENIED || error == SERVER_READONLY)
-        client_disconnect(client);
-    return error;
+    if (client->reader == NULL)
+        return CLIENT_HEARD_BROKEN;
+    reply_reader_reset(client->reader);
+    for (;;) {
+        const struct reply *reply;
+        enum reply_reader_result next = reply_reader_next(client->reader, &reply);
+        if (next == REPLY_READER_DONE && is_push(reply, "message")) {
+            *message = &reply->items[2];
+            return CLIENT_HEARD_MESSAGE;
+        }
+        if (next != REPLY_READER_MORE) {
+            client_nonsense(client, "sent something that is no message");
+            break;
+        }
+        enum deadline_result waited = deadline_wait(client->fd, POLLIN, deadline);
+        if (waited != DEADLINE_READY)
+            return waited == DEADLINE_WOKEN ? CLIENT_HEARD_SIGNAL : CLIENT_HEARD_NOTHING;
+        if (feed(client, deadline) != SERVER_OK)
+            break;
+    }
+    client_disconnect(client);
+    return CLIENT_HEARD_BROKEN;
 }

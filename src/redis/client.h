@@ -14,9 +14,7 @@
 
 #include "base/deadline.h"
 #include "base/secret.h"
-#include "base/text.h"
 #include "cli/url.h"
-#include "lua/scripts.h"
 #include "redis/error.h"
 #include "redis/reply.h"
 
@@ -36,7 +34,8 @@ struct client_command {
     const size_t *lengths;
 };
 
-#define CLIENT_COMMANDS_MAX 6
+#define CLIENT_COMMANDS_MAX 4
+#define CLIENT_WORDS_MAX    24
 
 /* NULL: no memory. Does not connect. */
 struct client *client_open(const struct client_settings *settings);
@@ -53,29 +52,6 @@ void client_close(struct client *client);
 enum server_error client_call(struct client *client, const struct client_command *commands,
                               int count, const struct reply **replies,
                               const struct deadline *deadline);
-
-/* A script with its keys and arguments. */
-struct client_script {
-    const struct script *script;
-    int key_count;
-    int argument_count;
-    const struct text *keys;
-    const struct text *arguments;
-    const struct text *probe; /* a key that never exists, to be deleted behind the script; or NULL */
-};
-
-#define CLIENT_SCRIPT_WORDS_MAX 24
-
-/*
- * Runs a script by its hash, or by its text where the server does not know it yet.
- *
- * With a probe, the verdict counts only if the server also takes a write in the same exchange: a
- * read-only replica runs a script's read branch without a complaint (fact 3 of the design).
- * SERVER_OK: `*reply` is an array, alive until the next call. Error replies come back as their
- * class, with client_why.
- */
-enum server_error client_run(struct client *client, const struct client_script *call,
-                             const struct reply **reply, const struct deadline *deadline);
 
 /* When the first byte of the last call's own commands was about to be written (clock_boot_ms). */
 int64_t client_sent_ms(const struct client *client);
@@ -94,5 +70,25 @@ const char *client_address(const struct client *client);
 
 /* Closes the connection; the next call makes a new one. */
 void client_disconnect(struct client *client);
+
+/* For script.c: makes an error reply, or a reply without sense, the reason of a failure. */
+enum server_error client_refused(struct client *client, const struct reply *reply);
+enum server_error client_nonsense(struct client *client, const char *what);
+
+/*
+ * Subscriptions: after a SUBSCRIBE has been answered, client_subscribed says so; then only
+ * client_listen may be used, or client_call, which first leaves the subscription in the same write.
+ */
+void client_subscribed(struct client *client);
+
+enum client_heard {
+    CLIENT_HEARD_MESSAGE, /* `*message` is its text, alive until the next call */
+    CLIENT_HEARD_NOTHING, /* the deadline has passed; still subscribed */
+    CLIENT_HEARD_SIGNAL,  /* the deadline's wake_fd became readable; still subscribed */
+    CLIENT_HEARD_BROKEN   /* the connection has ended: client_why */
+};
+
+enum client_heard client_listen(struct client *client, const struct reply **message,
+                                const struct deadline *deadline);
 
 #endif

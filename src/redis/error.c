@@ -36,6 +36,9 @@ static const struct row table[] = {
     {"WRONGPASS", SERVER_DENIED, false},
     {"NOPERM", SERVER_DENIED, true},
     {"DENIED", SERVER_DENIED, false}, /* protected mode */
+    {"ERR unknown command 'AUTH'", SERVER_DENIED, false}, /* renamed away */
+    {"ERR unknown command `AUTH`", SERVER_DENIED, false},
+    {"ERR ACL failure in script", SERVER_DENIED, false}, /* 7.2 */
     {"ERR invalid password", SERVER_DENIED, false},
     {"ERR AUTH ", SERVER_DENIED, false}, /* a password for a server that has none */
     {"ERR Client sent AUTH", SERVER_DENIED, false},

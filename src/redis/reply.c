@@ -133,6 +133,22 @@ static redisReplyObjectFunctions make = {
     .freeObject = free_nothing,
 };
 
+static void free_blocks(struct reply_reader *reader)
+{
+    while (reader->blocks != NULL) {
+        struct block *next = reader->blocks->next;
+        free(reader->blocks);
+        reader->blocks = next;
+    }
+    reader->taken = 0;
+}
+
+void reply_reader_reset(struct reply_reader *reader)
+{
+    if (reader->parser->ridx < 0) /* else a reply is half read, and its nodes are in use */
+        free_blocks(reader);
+}
+
 struct reply_reader *reply_reader_open(void)
 {
     struct reply_reader *reader = calloc(1, sizeof(*reader));
@@ -152,18 +168,8 @@ void reply_reader_close(struct reply_reader *reader)
     if (reader == NULL)
         return;
     redisReaderFree(reader->parser);
-    reply_reader_reset(reader);
+    free_blocks(reader);
     free(reader);
-}
-
-void reply_reader_reset(struct reply_reader *reader)
-{
-    while (reader->blocks != NULL) {
-        struct block *next = reader->blocks->next;
-        free(reader->blocks);
-        reader->blocks = next;
-    }
-    reader->taken = 0;
 }
 
 bool reply_reader_feed(struct reply_reader *reader, const char *bytes, size_t length)

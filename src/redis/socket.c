@@ -4,6 +4,8 @@
 #include "redis/socket.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
@@ -141,6 +143,18 @@ enum server_error socket_connect(const struct url *url, const struct deadline *d
     default:
         return connect_tcp(url, deadline, fd, why);
     }
+}
+
+void socket_keep_alive(int fd)
+{
+    const int on = 1;
+    const int idle_s = 20;
+    const int interval_s = 10;
+    const int probes = 4;
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
 }
 
 enum server_error socket_send(int fd, const char *bytes, size_t length,

@@ -21,6 +21,9 @@
 enum server_error socket_connect(const struct url *url, const struct deadline *deadline, int *fd,
                                 struct text *why);
 
+/* Lets the system notice within a minute that a silent peer has gone. */
+void socket_keep_alive(int fd);
+
 /* Sends all of it. On failure any part may have gone out. */
 enum server_error socket_send(int fd, const char *bytes, size_t length,
                              const struct deadline *deadline, struct text *why);

@@ -1,0 +1,143 @@
+-- THE LINE: what ACQUIRE, RELEASE and CANCEL share. Included at build time.
+--
+-- KEYS  1 the lock        string: the value of an exclusive holder (or of another program)
+--       2 its state       hash: fence, ticket, slots (the N in use), counters, last run
+--       3 the queue       zset: tickets by number; a ticket is MODE:EAR:TOKEN:TAIL
+--       4 the holders     zset: values of shared and slot holders by their expiry in ms
+--       5 the leases      zset: tokens of waiters that poll, by the ms until which they count
+--
+-- MODE is x (exclusive), s (shared) or the N of slots. EAR is l (listens on a channel of its own; a
+-- closed connection shows at once) or p (polls, and renews its lease).
+-- All times are the server's. `now` is a number of ms.
+local lock, state, queue, holders, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+
+local GRANT = 3000 -- ms that a waiter has to claim what it was granted
+local KEEP = 7776000000 -- ms that the state is kept: 90 days
+
+local function digits(number)
+  return string.format('%.0f', number)
+end
+
+-- The server's clock in microseconds; nil where an ACL forbids TIME.
+local function server_time()
+  local time = redis.pcall('TIME')
+  if time['err'] then
+    return nil
+  end
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+
+-- Keeps a helper key at least `ms` longer; never shortens what another holder needs.
+local function keep(key, ms)
+  if redis.call('PTTL', key) < ms then
+    redis.call('PEXPIRE', key, digits(ms))
+  end
+end
+
+local function call_waiter(ticket, message)
+  local token = string.match(ticket, '^[^:]*:l:([^:]*):')
+  if token then
+    redis.pcall('PUBLISH', queue .. ':' .. token, message) -- refused: its own clock wakes it
+  end
+end
+
+local function is_alive(ticket, now)
+  local ear, token = string.match(ticket, '^[^:]*:(%a):([^:]*):')
+  if ear == 'p' then
+    local lease = redis.call('ZSCORE', leases, token)
+    return lease and tonumber(lease) > now
+  end
+  -- Not PUBLISH's count: a monitor with PSUBSCRIBE * would make the dead look alive.
+  local listeners = redis.pcall('PUBSUB', 'NUMSUB', queue .. ':' .. tostring(token))
+  return listeners['err'] or listeners[2] > 0
+end
+
+local function leave(ticket)
+  redis.call('ZREM', queue, ticket)
+  if string.match(ticket, '^[^:]*:p:') then
+    redis.call('ZREM', leases, string.match(ticket, '^[^:]*:p:([^:]*):'))
+  end
+end
+
+-- Whether one more holder of this mode fits. That N is the same for all has been checked before.
+local function has_room(mode)
+  if redis.call('EXISTS', lock) == 1 then
+    return false
+  end
+  local count = redis.call('ZCARD', holders)
+  if mode == 'x' then
+    return count == 0
+  end
+  return mode == 's' or count < tonumber(mode)
+end
+
+local function free_slot(most)
+  local used = {}
+  for _, value in ipairs(redis.call('ZRANGE', holders, 0, -1)) do
+    used[tonumber(string.match(value, '^[^:]*:[^:]*:[^:]*:%a+(%d*):')) or 0] = true
+  end
+  for slot = 1, most do
+    if not used[slot] then
+      return slot
+    end
+  end
+  return most
+end
+
+-- Makes somebody a holder: the word is held for those who run, granted for those who must claim.
+-- The fence is stored first: a script does not roll back, and a fence too many harms nobody.
+local function put(mode, token, tail, granted, ttl, now)
+  local last = tonumber(redis.call('HGET', state, 'fence') or '0') or 0
+  local fence = digits(math.max(last + 1, now))
+  redis.call('HSET', state, 'fence', fence, 'slots', tonumber(mode) and mode or '1')
+  if type(redis.pcall('PEXPIRE', state, KEEP)) == 'table' then
+    if last == 0 then
+      redis.pcall('DEL', state) -- forbidden: nothing new may stay behind for ever
+    end
+    redis.call('PEXPIRE', state, KEEP) -- and the script ends with the error
+  end
+
+  local word = granted and 'granted' or (mode == 'x' and 'held') or (mode == 's' and 'shared') or 'slot'
+  if tonumber(mode) then
+    word = word .. free_slot(tonumber(mode))
+  end
+  local value = 'redislock1:' .. token .. ':' .. fence .. ':' .. word .. ':' .. digits(now) .. ':' .. tail
+  -- What is deleted is not there: but whoever may not release is not to acquire. Behind HSET, because
+  -- for lack of memory Redis refuses only the first write of a script.
+  if mode == 'x' then
+    redis.call('DEL', lock)
+    redis.call('SET', lock, value, 'NX', 'PX', digits(ttl))
+  else
+    redis.call('ZREM', holders, value)
+    redis.call('ZADD', holders, digits(now + ttl), value)
+    keep(holders, ttl + 1000)
+  end
+  return value
+end
+
+-- Hands what is free to the first of the line, as far as it fits, and wakes them. Dead tickets are
+-- dropped on the way. Stops at `me`, the caller's own ticket: the caller helps itself.
+-- The one who is then first watches over the one who was granted last, who may be gone unseen.
+local function serve(me, now)
+  local granted = false
+  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  while first and first ~= me do
+    if is_alive(first, now) then
+      local mode, token, tail = string.match(first, '^([^:]*):%a:([^:]*):(.*)$')
+      if not has_room(mode) then
+        break
+      end
+      put(mode, token, tail, true, GRANT, now)
+      leave(first)
+      call_waiter(first, 'go')
+      granted = true
+    else
+      leave(first)
+    end
+    first = redis.call('ZRANGE', queue, 0, 0)[1]
+  end
+  if granted and first and first ~= me then
+    call_waiter(first, 'watch ' .. GRANT)
+  end
+  return first
+end
