@@ -132,8 +132,12 @@ static bool is_first_generation(const struct process *process, const struct desc
 {
     static const int64_t ms_per_second = 1000;
     int64_t ticks = who->since_ms * sysconf(_SC_CLK_TCK) / ms_per_second;
-    return process->parent == who->root && process->pid != who->except &&
-           process->start >= (unsigned long long)ticks;
+    if (process->parent != who->root || process->pid == who->except)
+        return false;
+    /* a tick is 10 ms: within one, the order of the numbers is that of the forks, but for a wrap */
+    if (process->start == (unsigned long long)ticks)
+        return process->pid >= who->child;
+    return process->start > (unsigned long long)ticks;
 }
 
 static bool parent_counts(const struct table *table, const struct process *process)

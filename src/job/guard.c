@@ -46,7 +46,7 @@ static void kill_group(const struct guard_plan *plan, pid_t caller_group)
 /* redislock is frozen but there: its descendants can still be found. */
 static void kill_descendants(const struct guard_plan *plan, pid_t redislock)
 {
-    struct descendants job = {redislock, getpid(), plan->since_ms};
+    struct descendants job = {redislock, getpid(), plan->since_ms, plan->child};
     int quiet = 0; /* passes in a row that found nothing */
     if (plan->own_group)
         kill(-plan->child, SIGKILL);

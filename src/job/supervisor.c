@@ -375,7 +375,7 @@ void supervise(const struct supervisor_plan *plan, struct supervisor_outcome *ou
 {
     struct supervisor s = {.plan = plan,
                            .outcome = outcome,
-                           .job = {getpid(), 0, plan->started_ms},
+                           .job = {getpid(), 0, plan->started_ms, plan->child},
                            .guard = GUARD_NONE,
                            .stop_timer = -1,
                            .kill_timer = -1,
@@ -392,6 +392,6 @@ void supervise(const struct supervisor_plan *plan, struct supervisor_outcome *ou
 
 int supervisor_left_running(const struct supervisor_plan *plan, struct text *names)
 {
-    const struct descendants job = {getpid(), 0, plan->started_ms};
+    const struct descendants job = {getpid(), 0, plan->started_ms, plan->child};
     return descendants_name(&job, names);
 }

@@ -189,6 +189,8 @@ static void add_user(struct text *text)
         name = getenv("USER");
     if (name != NULL && *name != '\0')
         add_field(text, name);
+    else if (geteuid() == 0)
+        add_field(text, "root");
     else
         text_addf(text, "uid%%20%ju", (uintmax_t)geteuid());
 }
