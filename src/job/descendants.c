@@ -134,10 +134,9 @@ static bool is_first_generation(const struct process *process, const struct desc
     int64_t ticks = who->since_ms * sysconf(_SC_CLK_TCK) / ms_per_second;
     if (process->parent != who->root || process->pid == who->except)
         return false;
-    /* a tick is 10 ms: within one, the order of the numbers is that of the forks, but for a wrap */
-    if (process->start == (unsigned long long)ticks)
-        return process->pid >= who->child;
-    return process->start > (unsigned long long)ticks;
+    /* a tick is 10 ms: near the command's, the order of the numbers is that of the forks */
+    unsigned long long began = (unsigned long long)ticks;
+    return process->start > began + 1 || (process->start >= began && process->pid >= who->child);
 }
 
 static bool parent_counts(const struct table *table, const struct process *process)
