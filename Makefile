@@ -4,6 +4,7 @@ VERSION := $(shell cat VERSION)
 
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
+MODULEDIR ?= $(PREFIX)/lib/redislock
 MANDIR ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
@@ -95,7 +96,7 @@ ifneq ($(sanitizers),)
 sanitizing := -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 
-cppflags := -D_GNU_SOURCE -DREDISLOCK_LIBDIR='"$(PREFIX)/lib/redislock"' -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -I$(BUILD) $(library_cflags) \
+cppflags := -D_GNU_SOURCE -DREDISLOCK_LIBDIR='"$(MODULEDIR)"' -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -I$(BUILD) $(library_cflags) \
 	$(CPPFLAGS)
 cflags := -std=c11 -pthread $(warnings) -fPIE -ffunction-sections -fdata-sections -fstack-protector-strong $(hardening) $(sanitizing) \
 	-ffile-prefix-map='$(CURDIR)'=. $(CFLAGS)
@@ -312,6 +313,8 @@ install: all ## install into $(DESTDIR)$(PREFIX)
 	$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(BASHDIR)' \
 		'$(DESTDIR)$(ZSHDIR)' '$(DESTDIR)$(FISHDIR)'
 	$(INSTALL) -m 755 $(program) '$(DESTDIR)$(BINDIR)/redislock'
+	$(if $(tls),$(INSTALL) -d '$(DESTDIR)$(MODULEDIR)' && \
+		$(INSTALL) -m 644 $(tls_module) '$(DESTDIR)$(MODULEDIR)/redislock-tls.so')
 	$(INSTALL) -m 644 man/redislock.1 '$(DESTDIR)$(MANDIR)/man1/redislock.1'
 	$(INSTALL) -m 644 completions/redislock.bash '$(DESTDIR)$(BASHDIR)/redislock'
 	$(INSTALL) -m 644 completions/_redislock '$(DESTDIR)$(ZSHDIR)/_redislock'
@@ -321,7 +324,8 @@ install: all ## install into $(DESTDIR)$(PREFIX)
 uninstall: ## remove what install put there
 	rm -f '$(DESTDIR)$(BINDIR)/redislock' '$(DESTDIR)$(MANDIR)/man1/redislock.1' \
 		'$(DESTDIR)$(BASHDIR)/redislock' '$(DESTDIR)$(ZSHDIR)/_redislock' \
-		'$(DESTDIR)$(FISHDIR)/redislock.fish'
+		'$(DESTDIR)$(FISHDIR)/redislock.fish' '$(DESTDIR)$(MODULEDIR)/redislock-tls.so'
+	rmdir '$(DESTDIR)$(MODULEDIR)' 2>/dev/null || true
 
 .PHONY: dist
 dist: ## make redislock-VERSION.tar.gz from the last commit

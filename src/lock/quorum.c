@@ -382,40 +382,87 @@ static void ask_extend(struct member *member, const struct question *question)
     (void)question;
     member->rejoined = false;
     if (member->lock->value.length == 0) {
-        join_late(member);
+        member->result = LOCK_GONE;
         return;
     }
     member->result = lock_extend(member->lock);
     if (member->result == LOCK_TAKEN && is_raised_unheard(member))
         member->result = lock_extend(member->lock);
-    if (member->result == LOCK_GONE && member->quorum->restores &&
-        lock_restore(member->lock) == LOCK_OK) {
+}
+
+/*
+ * After a majority was extended: the others take the lock up again where it is free. Nobody else can
+ * have held it since, whatever fence a contender's vote has left there.
+ */
+static void ask_rejoin(struct member *member, const struct question *question)
+{
+    (void)question;
+    if (member->result != LOCK_GONE)
+        return;
+    if (member->lock->value.length == 0 || member->quorum->restores) {
+        member->lock->value = TEXT_OVER(member->lock->value_storage);
+        join_late(member);
+    }
+}
+
+/* Without a majority: only where no later holder has left a larger fence. */
+static void ask_restore(struct member *member, const struct question *question)
+{
+    (void)question;
+    if (member->result != LOCK_GONE)
+        return;
+    if (member->lock->value.length == 0) {
+        join_late(member);
+    } else if (member->quorum->restores && lock_restore(member->lock) == LOCK_OK) {
         member->rejoined = true;
         member->result = LOCK_OK;
     }
 }
 
+/* What an extension without a majority comes to. */
+static enum lock_result judge_extension(struct quorum *quorum)
+{
+    int taken = count_of(quorum, LOCK_TAKEN) + count_of(quorum, LOCK_HELD);
+    int gone = count_of(quorum, LOCK_GONE);
+    int lost = taken + gone + count_of(quorum, LOCK_NOT_A_LOCK);
+    if (lost > quorum->count - quorum->majority) {
+        enum lock_result result = taken > 0 ? LOCK_TAKEN : gone > 0 ? LOCK_GONE : LOCK_NOT_A_LOCK;
+        int member = member_with(quorum, result);
+        quorum->spokesman = member >= 0 ? member : member_with(quorum, LOCK_HELD);
+        return result;
+    }
+    int silent = member_with(quorum, LOCK_UNAVAILABLE);
+    struct text why = TEXT_OVER(quorum->why);
+    text_addf(&why, "%d of %d servers still hold the lock, %d are needed", count_of(quorum, LOCK_OK),
+              quorum->count, quorum->majority);
+    if (silent >= 0)
+        text_addf(&why, "; %s", lock_why(quorum->members[silent].lock));
+    return LOCK_UNAVAILABLE;
+}
+
+static bool any_absent(const struct quorum *quorum)
+{
+    return member_with(quorum, LOCK_GONE) >= 0;
+}
+
 enum lock_result quorum_extend(struct quorum *quorum)
 {
     const struct question extend = {.ask = ask_extend};
+    const struct question rejoin = {.ask = ask_rejoin};
+    const struct question restore = {.ask = ask_restore};
+    quorum->why[0] = '\0';
     ask_all(quorum, &extend);
     if (count_of(quorum, LOCK_OK) >= quorum->majority) {
         int64_t fence = quorum->fence;
         collect_votes(quorum);
         quorum->fence = fence;
+        if (any_absent(quorum))
+            ask_all(quorum, &rejoin);
         return LOCK_OK;
     }
-    int taken = count_of(quorum, LOCK_TAKEN);
-    int gone = count_of(quorum, LOCK_GONE);
-    int lost = taken + gone + count_of(quorum, LOCK_NOT_A_LOCK);
-    if (lost <= quorum->count - quorum->majority) {
-        int silent = member_with(quorum, LOCK_UNAVAILABLE);
-        quorum->spokesman = silent >= 0 ? silent : 0;
-        return LOCK_UNAVAILABLE;
-    }
-    enum lock_result result = taken > 0 ? LOCK_TAKEN : gone > 0 ? LOCK_GONE : LOCK_NOT_A_LOCK;
-    quorum->spokesman = member_with(quorum, result);
-    return result;
+    if (any_absent(quorum))
+        ask_all(quorum, &restore);
+    return judge_extension(quorum);
 }
 
 /* Any result but UNAVAILABLE: this member needs no more asking. */

@@ -415,17 +415,24 @@ static enum server_error exchange(struct client *client, const struct client_com
     return error;
 }
 
+/* Whether no reason has been added yet. */
+static bool ends_open(const struct text *why)
+{
+    return why->length >= 2 && strcmp(why->at + why->length - 2, ": ") == 0;
+}
+
 enum server_error client_call(struct client *client, const struct client_command *commands,
                               int count, const struct reply **replies,
                               const struct deadline *deadline)
 {
     client->outcome_unknown = false;
+    why_begin(client);
     enum server_error error = exchange(client, commands, count, replies, deadline);
     /* behind a refused login the commands may still have run, as a default user without password */
     if (error == SERVER_OK)
         client->outcome_unknown = false;
-    if (error == SERVER_OS)
-        client_nonsense(client, "out of memory or descriptors on this side");
+    if (error == SERVER_OS && ends_open(&client->why))
+        text_add(&client->why, "out of memory or descriptors on this side");
     if (error != SERVER_OK) {
         client_disconnect(client);
         if (error != SERVER_INTERRUPTED)

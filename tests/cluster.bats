@@ -1,0 +1,396 @@
+#!/usr/bin/env bats
+# A cluster: one lock lives in one slot, and is found wherever that slot is, while it moves, and when
+# its master dies.
+
+load lib/common
+load lib/locks
+load lib/servers
+
+# The cluster of this file; a test that harms it starts its own.
+setup_file() {
+    common_setup_file
+    cluster_start 0
+}
+
+# any_url [NODE]: a plain URL of a node.
+any_url() {
+    printf 'redis://127.0.0.1:%s\n' "$(redis_port "${1:-n1}")"
+}
+
+# cluster_url NODE...: redis+cluster:// with these nodes.
+cluster_url() {
+    local url=redis+cluster:// name
+    for name in "$@"; do
+        url+=127.0.0.1:$(redis_port "$name"),
+    done
+    printf '%s\n' "${url%,}"
+}
+
+# name_on NODE: a lock's name whose slot NODE serves.
+name_on() {
+    local number=0
+    until [[ $(owner_of "lock:job-$number") == "$1" ]]; do
+        number=$((number + 1))
+    done
+    printf 'job-%s\n' "$number"
+}
+
+hold_there() {
+    local variable=$1
+    shift
+    spawn "$variable" bash -c 'exec 5>>"$0" "$@"' "$ROOM/$variable.events" "$REDISLOCK_BIN" -u "$URL" \
+        --status-fd 5 "$@" -- "$WITNESS" --out "$ROOM/$variable.ready" --log "$ROOM/log" \
+        --signals inf --exit-on TERM
+    wait_for_line "$ROOM/$variable.ready" '^ready ' || fail "$(cat "$ROOM/$variable.err")"
+}
+
+extended_since() {
+    (($(grep -c '"event":"extended"' "$ROOM/$1.events") > $2))
+}
+
+one_more_extension() {
+    local now
+    now=$(grep -c '"event":"extended"' "$ROOM/$1.events" || true)
+    wait_until 30000 extended_since "$1" "$now"
+}
+
+# moving NAME: sets FROM, TO and SLOT, and puts the slot of lock NAME between the two.
+moving() {
+    FROM=$(owner_of "lock:$1")
+    TO=$(another_master "$FROM")
+    SLOT=$(slot_of "lock:$1")
+    rcli_at "$TO" cluster setslot "$SLOT" importing "$(node_id "$FROM")" >/dev/null
+    rcli_at "$FROM" cluster setslot "$SLOT" migrating "$(node_id "$TO")" >/dev/null
+}
+
+# move_key KEY: that key alone goes over.
+move_key() {
+    assert_equal "$(rcli_at "$FROM" migrate 127.0.0.1 "$(redis_port "$TO")" "$1" 0 5000)" OK
+}
+
+# moved: the whole slot is over, and all nodes know.
+moved() {
+    local key node
+    while IFS= read -r key; do
+        [[ -z $key ]] || move_key "$key"
+    done < <(rcli_at "$FROM" cluster getkeysinslot "$SLOT" 100)
+    for node in "$TO" "$FROM" n1 n2 n3; do
+        rcli_at "$node" cluster setslot "$SLOT" node "$(node_id "$TO")" >/dev/null
+    done
+}
+
+# in_line_on NODE NAME NUMBER
+in_line_on() {
+    [[ $(rcli_at "$1" zcard "lock:{lock:$2}:queue") == "$3" ]]
+}
+
+@test "a plain URL of any node finds the one that has the lock" {
+    local node name
+    for name in n1 n2 n3; do
+        node=$(name_on "$name")
+        URL=$(any_url n1) run --separate-stderr lock "$node" -c "redis-cli -s $(redis_sock "$name") exists lock:$node"
+        assert_status 0
+        assert_output 1
+        assert_no_stderr
+        free_on "$name" "lock:$node"
+    done
+    URL=unix://$(redis_sock n1) run --separate-stderr lock "$(name_on n3)" -- echo socket
+    assert_output socket
+}
+
+@test "redis+cluster:// finds it by any of its nodes; one that is down is passed over" {
+    local port
+    free_port port
+    URL=redis+cluster://127.0.0.1:$port,127.0.0.1:$(redis_port n2) run --separate-stderr lock \
+        "$(name_on n3)" -- echo found
+    assert_status 0
+    assert_output found
+    assert_no_stderr
+}
+
+@test "a database other than 0 is refused, in the address or by the cluster" {
+    URL=$(cluster_url n1)/1 run --separate-stderr lock job -- true
+    assert_status 64
+    assert_one_line 'database other than 0'
+    URL=$(any_url n1)/1 run --separate-stderr lock job -- touch "$ROOM/ran"
+    assert_status 64
+    assert_one_line 'SELECT is not allowed|database'
+    REDISLOCK_URL=$(any_url n1)/1 run --separate-stderr "$REDISLOCK_BIN" job -- true
+    assert_status 78
+    [[ ! -e $ROOM/ran ]]
+}
+
+@test "row 35: odd names keep all their keys in one slot" {
+    local name
+    export URL=$(any_url n2)
+    for name in a '{a}b' '}{' 'a}b' '{}' '{' '}' '{}{a}' 'a{b}{c}' '%7B' ' ' $'\n' '{a' 'ä'; do
+        run --separate-stderr lock "$name" -c 'printf "%s" "$REDISLOCK_NAME"'
+        assert_status 0
+        assert_equal "$output" "$(printf '%s' "$name")"
+        assert_no_stderr
+        run --separate-stderr lock -w 1 "$name" -- "$REDISLOCK_BIN" -u "$URL" -w 0.3 "$name" -- true
+        assert_status 75
+    done
+    run --separate-stderr lock '' -- true
+    assert_status 64
+}
+
+@test "shared locks, slots, tokens, waiting and the operators' commands work in a cluster" {
+    local token name
+    name=$(name_on n3)
+    export REDISLOCK_URL=$(cluster_url n1 n2)
+    run --separate-stderr "$REDISLOCK_BIN" -s "$name" -- "$REDISLOCK_BIN" -s "$name" -- echo shared
+    assert_output shared
+    run --separate-stderr "$REDISLOCK_BIN" -S 2 "$name" -- "$REDISLOCK_BIN" -S 2 "$name" -- echo slots
+    assert_output slots
+    token=$("$REDISLOCK_BIN" --acquire "$name")
+    "$REDISLOCK_BIN" --check "$name" "$token"
+    "$REDISLOCK_BIN" --extend "$name" "$token"
+    run --separate-stderr "$REDISLOCK_BIN" --status "$name"
+    assert_status 75
+    run --separate-stderr "$REDISLOCK_BIN" --unlock --force "$name"
+    assert_status 0
+    run --separate-stderr "$REDISLOCK_BIN" --status "$name"
+    assert_status 0
+    run --separate-stderr "$REDISLOCK_BIN" --doctor
+    assert_status 0
+}
+
+@test "a slot that is moving: its lock is extended where it is" {
+    local URL name
+    URL=$(any_url n1)
+    name=$(name_on n1)
+    hold_there job -t 3 "$name"
+    moving "$name"
+    one_more_extension job
+    one_more_extension job
+    moved
+    one_more_extension job
+    let_go job
+    assert_status 0
+    assert_no_stderr
+    free_on "$TO" "lock:$name"
+}
+
+@test "row 34: a slot half of whose keys have moved: extensions work, acquisitions wait" {
+    local URL name
+    URL=$(any_url n1)
+    name=$(name_on n2)
+    hold_there job -t 3 "$name"
+    moving "$name"
+    move_key "lock:$name"
+    one_more_extension job
+    one_more_extension job
+    run --separate-stderr lock --connect-timeout 0.5 "$name" -- touch "$ROOM/ran"
+    assert_status 69
+    assert_line_stderr 'TRYAGAIN|ASK'
+    spawn second lock -w inf --connect-timeout 60 "$name" -- "$WITNESS" --log "$ROOM/log"
+    moved
+    wait_until 15000 in_line_on "$TO" "$name" 1
+    let_go job
+    assert_status 0
+    assert_no_stderr
+    reap second 20000
+    assert_status 0
+    assert_no_stderr
+    [[ ! -e $ROOM/ran ]]
+    assert_no_overlap "$ROOM/log"
+}
+
+@test "ASK: what another one holds where the slot goes to is a loss, not an error" {
+    local URL name
+    URL=$(any_url n1)
+    name=$(name_on n3)
+    hold_there job -t 3 "$name"
+    moving "$name"
+    rcli_at "$FROM" del "lock:$name" >/dev/null
+    redis-cli -s "$(redis_sock "$TO")" >/dev/null <<EOF2
+asking
+set lock:$name foreign px 60000
+EOF2
+    reap job 20000
+    assert_status 79
+    assert_line_stderr 'held by another program'
+    moved
+    rcli_at "$TO" del "lock:$name" >/dev/null
+}
+
+@test "a foreign token in a slot that is moving is a loss as well" {
+    local URL name
+    URL=$(any_url n1)
+    name=$(name_on n1)
+    hold_there job -t 3 "$name"
+    moving "$name"
+    rcli_at "$FROM" set "lock:$name" foreign px 60000 xx >/dev/null
+    reap job 20000
+    assert_status 79
+    assert_line_stderr 'lost the lock'
+    rcli_at "$FROM" del "lock:$name" >/dev/null
+    moved
+}
+
+@test "ASK while standing in line: a waiter whose slot moves gets its turn" {
+    local URL name
+    URL=$(any_url n1)
+    name=$(name_on n2)
+    hold_there job -t 30 "$name"
+    spawn second lock -w inf "$name" -- "$WITNESS" --log "$ROOM/log"
+    wait_until 10000 in_line_on "$(owner_of "lock:$name")" "$name" 1
+    moving "$name"
+    moved
+    let_go job
+    assert_status 0
+    assert_no_stderr
+    reap second 40000
+    assert_status 0
+    assert_no_stderr
+    assert_no_overlap "$ROOM/log"
+}
+
+@test "resharding while a job runs and others come: nobody overlaps, nothing is lost" {
+    local URL name round
+    URL=$(cluster_url n1 n2 n3)
+    name=$(name_on n1)
+    hold_there job -t 3 "$name"
+    for round in 1 2 3; do
+        moving "$name"
+        run --separate-stderr lock --connect-timeout 0.3 "$name" -- "$WITNESS" --log "$ROOM/log"
+        [[ $status == 75 || $status == 69 ]] || fail "status $status"
+        moved
+        run --separate-stderr lock "$name" -- "$WITNESS" --log "$ROOM/log"
+        assert_status 75
+    done
+    one_more_extension job
+    let_go job
+    assert_status 0
+    assert_no_stderr
+    assert_no_overlap "$ROOM/log"
+}
+
+@test "a redirect that leads in circles, and one without sense, end" {
+    talker_start --tcp --repeat-last 'reply -MOVED 1 :1'
+    URL=$TALKER_URL run --separate-stderr lock --connect-timeout 0.5 job -- true
+    assert_status 69
+    talker_start --tcp --repeat-last 'reply -MOVED 1'
+    URL=$TALKER_URL run --separate-stderr lock --connect-timeout 30 job -- true
+    assert_status 76
+    assert_one_line 'MOVED 1'
+    talker_start --tcp --repeat-last "reply -MOVED 1 ${TALKER_URL#redis://}"
+    URL=$TALKER_URL run --separate-stderr lock --connect-timeout 0.5 job -- true
+    [[ $status == 69 || $status == 76 ]] || fail "status $status"
+}
+
+@test "CLUSTERDOWN is an error that passes" {
+    talker_start --tcp --repeat-last 'reply -CLUSTERDOWN The cluster is down'
+    URL=redis+cluster://${TALKER_URL#redis://} run --separate-stderr lock --connect-timeout 0.5 job -- true
+    assert_status 69
+    assert_one_line CLUSTERDOWN
+    # where another node serves, this one's trouble is not the lock's
+    URL=redis+cluster://${TALKER_URL#redis://},127.0.0.1:$(redis_port n1) run --separate-stderr lock \
+        job -- echo elsewhere
+    assert_output elsewhere
+    assert_no_stderr
+}
+
+@test "row 32: 'non local key' is an error that passes" {
+    talker_start --tcp 'reply -ERR Script attempted to access a non local key in a cluster node' \
+        'reply -MOVED 1 127.0.0.1:1'
+    spawn run env URL="$TALKER_URL" "$REDISLOCK_BIN" -u "$TALKER_URL" --connect-timeout 0.5 job -- true
+    reap run
+    assert_status 69
+}
+
+# A cluster with replicas, of this test alone.
+own_cluster() {
+    FILE_ROOM=
+    NODE_TIMEOUT=1000 cluster_start 1
+}
+
+# replica_of NODE
+replica_of() {
+    local name id
+    id=$(node_id "$1")
+    for name in r1 r2 r3; do
+        if rcli_at "$name" cluster nodes | grep myself | grep -q "slave $id"; then
+            printf '%s\n' "$name"
+            return
+        fi
+    done
+    return 1
+}
+
+in_step_with() {
+    [[ $(rcli_at "$1" role | head -n 1) == slave ]] && link_is_up "$1"
+}
+
+# calm_take NODE: `cluster failover` of the replica NODE has worked; for wait_until.
+is_master_of_slots() {
+    role_is "$1" master && rcli_at "$1" cluster info | grep -q '^cluster_state:ok'
+}
+
+@test "row 4: CLUSTER FAILOVER in a loop during acquisitions: one fence and one release each" {
+    local URL name owner other round fence last=0 spare
+    own_cluster
+    URL=$(cluster_url n1 n2 n3)
+    name=$(name_on n1)
+    owner=n1
+    other=$(replica_of n1)
+    wait_until 20000 in_step_with "$other"
+    for round in 1 2 3; do
+        rcli_at "$other" cluster failover >/dev/null
+        for _ in 1 2 3; do
+            run --separate-stderr lock --connect-timeout 30 "$name" -c 'echo $REDISLOCK_FENCE'
+            assert_status 0
+            assert_no_stderr
+            ((output > last)) || fail "fence $output after $last"
+            last=$output
+        done
+        wait_until 30000 is_master_of_slots "$other"
+        assert_equal "$(rcli_at "$other" exists "lock:$name")" 0
+        assert_equal "$(rcli_at "$other" hget "lock:{lock:$name}:state" fence)" "$last"
+        spare=$owner owner=$other other=$spare
+        wait_until 30000 in_step_with "$other"
+    done
+}
+
+@test "row 27: kill -9 of the master: the job runs on at its replica, the waiter gets its turn" {
+    local URL name replica
+    own_cluster
+    URL=$(cluster_url n1 n2 n3)
+    name=$(name_on n1)
+    replica=$(replica_of n1)
+    wait_until 20000 in_step_with "$replica"
+    hold_there job -t 40 "$name"
+    spawn second lock -w inf --connect-timeout 60 "$name" -- "$WITNESS" --log "$ROOM/log"
+    wait_until 10000 in_line_on "$replica" "$name" 1
+    redis_kill9 n1
+    wait_until 60000 is_master_of_slots "$replica"
+    wait_until 30000 in_line_on "$replica" "$name" 1
+    run --separate-stderr lock --connect-timeout 30 "$name" -- true
+    assert_status 75
+    let_go job
+    assert_status 0
+    assert_no_stderr
+    reap second 60000
+    assert_status 0
+    assert_no_stderr
+    assert_no_overlap "$ROOM/log"
+}
+
+@test "a job whose master dies with the lock unreplicated puts it back at the replica" {
+    local URL name replica
+    own_cluster
+    URL=$(cluster_url n1 n2 n3)
+    name=$(name_on n1)
+    replica=$(replica_of n1)
+    wait_until 20000 in_step_with "$replica"
+    hold_there job -t 12 "$name"
+    wait_until 5000 holds_on "$replica" "lock:$name"
+    redis_kill9 n1
+    wait_until 60000 is_master_of_slots "$replica"
+    rcli_at "$replica" del "lock:$name" "lock:{lock:$name}:state" >/dev/null
+    wait_until 30000 holds_on "$replica" "lock:$name"
+    let_go job
+    assert_status 0
+    assert_line_stderr 'put back'
+}

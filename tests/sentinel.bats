@@ -1,0 +1,300 @@
+#!/usr/bin/env bats
+# redis+sentinel://: the master is found, found again after it moved, and a failover is nobody's loss.
+
+load lib/common
+load lib/locks
+load lib/servers
+
+# world [REPLICAS]: a master, REPLICAS (1) replicas in step and one sentinel that knows all; sets URL.
+world() {
+    local i
+    redis_start master --tcp --repl-diskless-sync yes --repl-diskless-sync-delay 0
+    for ((i = 1; i <= ${1:-1}; i++)); do
+        replica_start "replica$i" master
+    done
+    sentinel_start watch "$(redis_port master)" 1
+    [[ ${1:-1} == 0 ]] || wait_until 20000 knows_replicas watch "${1:-1}"
+    URL=redis+sentinel://127.0.0.1:$(redis_port watch)/mymaster
+    redis_use master
+    export URL
+}
+
+# moved_to NAME: the sentinel names it, and it is a master; for wait_until.
+moved_to() {
+    names_master watch "$(redis_port "$1")" && role_is "$1" master
+}
+
+# hold_there VAR [OPTION]... NAME: as `hold`, with events in $ROOM/VAR.events and its span in $ROOM/log.
+hold_there() {
+    local variable=$1
+    shift
+    spawn "$variable" bash -c 'exec 5>>"$0" "$@"' "$ROOM/$variable.events" "$REDISLOCK_BIN" -u "$URL" \
+        --status-fd 5 "$@" -- "$WITNESS" --out "$ROOM/$variable.ready" --log "$ROOM/log" \
+        --signals inf --exit-on TERM
+    wait_for_line "$ROOM/$variable.ready" '^ready ' || fail "$(cat "$ROOM/$variable.err")"
+}
+
+extended_since() {
+    (($(grep -c '"event":"extended"' "$ROOM/$1.events") > $2))
+}
+
+one_more_extension() {
+    local now
+    now=$(grep -c '"event":"extended"' "$ROOM/$1.events" || true)
+    wait_until 30000 extended_since "$1" "$now"
+}
+
+in_line_on() {
+    [[ $(rcli_at "$1" zcard "lock:{lock:$2}:queue") == "$3" ]]
+}
+
+@test "a run goes to the master that the sentinel names, and a database there" {
+    world 0
+    run --separate-stderr lock job -c 'redis-cli -s '"$(redis_sock master)"' exists lock:job'
+    assert_output 1
+    assert_no_stderr
+    URL+=/3
+    run --separate-stderr lock job -c 'redis-cli -s '"$(redis_sock master)"' -n 3 exists lock:job'
+    assert_output 1
+    assert_no_keys_left
+}
+
+@test "a name that no sentinel knows is 69, and says so" {
+    world 0
+    URL=${URL%/*}/othermaster
+    run --separate-stderr lock --connect-timeout 0.5 job -- touch "$ROOM/ran"
+    assert_status 69
+    assert_one_line 'knows no such master'
+    [[ ! -e $ROOM/ran ]]
+}
+
+@test "a sentinel that is down, and one that says nothing, are passed over" {
+    local port began
+    world 0
+    free_port port
+    talker_start --tcp --repeat-last stall
+    URL=redis+sentinel://127.0.0.1:$port,${TALKER_URL#redis://},127.0.0.1:$(redis_port watch)/mymaster
+    began=$(boottime_ms)
+    run --separate-stderr lock job -- echo ran
+    assert_status 0
+    assert_output ran
+    assert_no_stderr
+    assert_between "$(($(boottime_ms) - began))" 0 5000
+}
+
+@test "no sentinel at all is 69 within --connect-timeout" {
+    local port other began
+    free_port port
+    free_port other
+    began=$(boottime_ms)
+    URL=redis+sentinel://127.0.0.1:$port,127.0.0.1:$other/mymaster run --separate-stderr lock \
+        --connect-timeout 0.5 job -- true
+    assert_status 69
+    assert_one_line 'refused; no working Redis'
+    assert_between "$(($(boottime_ms) - began))" 400 4000
+}
+
+@test "row 30: a sentinel that names a replica is not believed; the next one may know better" {
+    world 1
+    sentinel_start stale "$(redis_port replica1)" 1 'sentinel down-after-milliseconds mymaster 60000'
+    # it would find out by itself in time: what it says is pinned by a talker that repeats it
+    talker_start --tcp --repeat-last \
+        "raw *2\r\n\$9\r\n127.0.0.1\r\n\$5\r\n$(redis_port replica1)\r\n"
+    URL=redis+sentinel://${TALKER_URL#redis://}/mymaster run --separate-stderr lock \
+        --connect-timeout 0.7 job -- touch "$ROOM/ran"
+    assert_status 69
+    assert_one_line 'no master'
+    [[ ! -e $ROOM/ran ]]
+    URL=redis+sentinel://${TALKER_URL#redis://},127.0.0.1:$(redis_port watch)/mymaster run \
+        --separate-stderr lock job -- echo ran
+    assert_status 0
+    assert_output ran
+}
+
+@test "a sentinel that talks nonsense is passed over" {
+    world 0
+    talker_start --tcp --repeat-last 'raw *2\r\n$3\r\nabc\r\n$5\r\n99999\r\n'
+    URL=redis+sentinel://${TALKER_URL#redis://},127.0.0.1:$(redis_port watch)/mymaster run \
+        --separate-stderr lock job -- echo ran
+    assert_output ran
+}
+
+@test "the sentinel has a user and password of its own, and so has the master" {
+    redis_start master --tcp --requirepass 'for the master'
+    sentinel_start watch "$(redis_port master)" 1 'sentinel auth-pass mymaster "for the master"' \
+        'user guard on >for-the-sentinel allcommands allchannels allkeys' 'user default off'
+    printf 'for-the-sentinel\n' >"$ROOM/sentinel-password"
+    printf 'for the master\n' >"$ROOM/password"
+    URL=redis+sentinel://127.0.0.1:$(redis_port watch)/mymaster
+    run --separate-stderr lock --sentinel-user guard --sentinel-password-file "$ROOM/sentinel-password" \
+        --password-file "$ROOM/password" job -- echo both
+    assert_output both
+    assert_no_stderr
+    REDISLOCK_SENTINEL_USER=guard REDISLOCK_SENTINEL_PASSWORD_FILE=$ROOM/sentinel-password \
+        REDISLOCK_PASSWORD_FILE=$ROOM/password run --separate-stderr lock job -- echo variables
+    assert_output variables
+    run --separate-stderr lock --connect-timeout 30 --password-file "$ROOM/password" job -- true
+    assert_status 77
+    assert_one_line 'NOAUTH'
+    run --separate-stderr lock --connect-timeout 30 --sentinel-user guard \
+        --sentinel-password-file "$ROOM/sentinel-password" job -- true
+    assert_status 77
+    run --separate-stderr lock --sentinel-password-file "$ROOM/nowhere" job -- true
+    assert_status 64
+    assert_one_line 'sentinel-password-file'
+}
+
+@test "rediss+sentinel:// is TLS to the sentinel and to the master" {
+    local port sentinel
+    export CERTS=$ROOM/certs
+    mkdir "$CERTS"
+    authority ca
+    certificate good ca IP:127.0.0.1
+    tls_start master good
+    port=$(tls_port master)
+    free_port sentinel
+    sentinel_start watch "$port" 1 "tls-port $sentinel" "tls-cert-file $CERTS/good.crt" \
+        "tls-key-file $CERTS/good.key" "tls-ca-cert-file $CERTS/ca.crt" 'tls-auth-clients no' \
+        'tls-replication yes'
+    URL=rediss+sentinel://127.0.0.1:$sentinel/mymaster
+    run --separate-stderr lock --cacert "$CERTS/ca.crt" job -- echo secret
+    assert_output secret
+    assert_no_stderr
+    run --separate-stderr lock --connect-timeout 30 job -- true
+    assert_status 77
+    assert_line_stderr 'not trusted'
+}
+
+@test "row 29: a master that is demoted under a job: the job runs on at the new one" {
+    world 1
+    hold_there job -t 6 job
+    scli watch sentinel failover mymaster >/dev/null
+    wait_until 30000 moved_to replica1
+    # as the sentinel would a little later; its connections stay, and its answers are READONLY
+    rcli_at master replicaof 127.0.0.1 "$(redis_port replica1)" >/dev/null
+    one_more_extension job
+    one_more_extension job
+    redis_use replica1
+    assert_key lock:job
+    run --separate-stderr lock job -- true
+    assert_status 75
+    assert_one_line 'held by .*pid'
+    let_go job
+    assert_status 0
+    assert_no_stderr
+    assert_no_key lock:job
+}
+
+@test "row 27: the master is killed under a job and waiters: the job runs on, the waiters get their turn" {
+    world 1
+    hold_there job -t 30 job
+    spawn first lock -w inf job -- "$WITNESS" --log "$ROOM/log"
+    wait_until 10000 in_line_on master job 1
+    spawn second lock -w inf job -- "$WITNESS" --log "$ROOM/log"
+    wait_until 10000 in_line_on master job 2
+    wait_until 10000 in_line_on replica1 job 2
+    redis_kill9 master
+    wait_until 60000 moved_to replica1
+    redis_use replica1
+    assert_key lock:job
+    wait_until 30000 in_line_on replica1 job 2
+    run --separate-stderr lock job -- true
+    assert_status 75
+    let_go job
+    assert_status 0
+    refute_line_stderr 'lost|held'
+    reap first 60000
+    assert_status 0
+    assert_no_stderr
+    reap second 60000
+    assert_status 0
+    assert_no_stderr
+    assert_no_overlap "$ROOM/log"
+    assert_equal "$(grep -c '^start' "$ROOM/log")" 3
+}
+
+# Takes the link to the master away from the replica: what is locked now, it will not hear of.
+forget_from_here() {
+    rcli_at replica1 replicaof 127.0.0.1 1 >/dev/null
+    wait_until 5000 link_is_down replica1
+}
+
+link_is_down() {
+    ! link_is_up "$1"
+}
+
+# The replica becomes the master, and the sentinel's word.
+promote_replica() {
+    rcli_at replica1 replicaof no one >/dev/null
+    scli watch sentinel remove mymaster >/dev/null
+    scli watch sentinel monitor mymaster 127.0.0.1 "$(redis_port replica1)" 1 >/dev/null
+    wait_until 5000 moved_to replica1
+}
+
+@test "row 27: a failover that lost the lock, and nobody took it: it is put back, the job runs on" {
+    world 1
+    forget_from_here
+    hold_there job -t 4 job
+    redis_kill9 master
+    promote_replica
+    redis_use replica1
+    wait_until 15000 key_exists lock:job
+    one_more_extension job
+    let_go job
+    assert_status 0
+    assert_line_stderr 'put back'
+    assert_no_key lock:job
+}
+
+@test "row 27: a failover that lost the lock, and somebody took it: the first job is stopped, fences rise" {
+    local fence
+    world 1
+    forget_from_here
+    hold_there job -t 4 job
+    fence=$(holder_field fence lock:job)
+    redis_kill9 master
+    promote_replica
+    redis_use replica1
+    # before the first job finds its way here
+    hold_there other -t 30 job
+    (($(holder_field fence lock:job) > fence))
+    reap job 20000
+    assert_status 79
+    assert_line_stderr 'lost the lock: it is now held by'
+    let_go other
+    assert_status 0
+    assert_no_stderr
+}
+
+@test "a failover shorter than the lease is silent, and never held or lost" {
+    world 1
+    hold_there job -t 20 job
+    redis_kill9 master
+    wait_until 60000 moved_to replica1
+    redis_use replica1
+    let_go job
+    assert_status 0
+    assert_no_stderr
+    assert_no_key lock:job
+}
+
+@test "an acquisition that starts during a failover waits for the new master" {
+    world 1
+    redis_kill9 master
+    spawn run lock --connect-timeout 60 job -- echo ran
+    wait_until 60000 moved_to replica1
+    reap run 60000
+    assert_status 0
+    assert_output ran
+    assert_no_stderr
+}
+
+@test "--status and --doctor go to the master too" {
+    world 1
+    run --separate-stderr lock --status job
+    assert_status 0
+    run --separate-stderr lock --doctor
+    assert_status 0
+    assert_line_output '^ok .*it is a master'
+    assert_line_output '^warning .*1 replica'
+}
