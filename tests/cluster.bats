@@ -233,7 +233,7 @@ EOF2
     local URL name
     URL=$(any_url n1)
     name=$(name_on n2)
-    hold_there job -t 30 "$name"
+    hold_there job -t 3 "$name"
     spawn second lock -w inf "$name" -- "$WITNESS" --log "$ROOM/log"
     wait_until 10000 in_line_on "$(owner_of "lock:$name")" "$name" 1
     moving "$name"
@@ -323,7 +323,18 @@ in_step_with() {
     [[ $(rcli_at "$1" role | head -n 1) == slave ]] && link_is_up "$1"
 }
 
-# calm_take NODE: `cluster failover` of the replica NODE has worked; for wait_until.
+# replica_has NODE KEY: for wait_until.
+replica_has() {
+    [[ $(printf 'readonly\nexists %s\n' "$2" | redis-cli -s "$(redis_sock "$1")" | tail -n 1) == 1 ]]
+}
+
+# taken_over NODE: it has become a master; a failover that timed out is asked for again. For wait_until.
+taken_over() {
+    is_master_of_slots "$1" && return
+    rcli_at "$1" cluster failover | grep -v '^OK' >&2
+    wait_until 6000 is_master_of_slots "$1"
+}
+
 is_master_of_slots() {
     role_is "$1" master && rcli_at "$1" cluster info | grep -q '^cluster_state:ok'
 }
@@ -337,7 +348,7 @@ is_master_of_slots() {
     other=$(replica_of n1)
     wait_until 20000 in_step_with "$other"
     for round in 1 2 3; do
-        rcli_at "$other" cluster failover >/dev/null
+        rcli_at "$other" cluster failover
         for _ in 1 2 3; do
             run --separate-stderr lock --connect-timeout 30 "$name" -c 'echo $REDISLOCK_FENCE'
             assert_status 0
@@ -345,7 +356,7 @@ is_master_of_slots() {
             ((output > last)) || fail "fence $output after $last"
             last=$output
         done
-        wait_until 30000 is_master_of_slots "$other"
+        wait_until 40000 taken_over "$other"
         assert_equal "$(rcli_at "$other" exists "lock:$name")" 0
         assert_equal "$(rcli_at "$other" hget "lock:{lock:$name}:state" fence)" "$last"
         spare=$owner owner=$other other=$spare
@@ -362,7 +373,7 @@ is_master_of_slots() {
     wait_until 20000 in_step_with "$replica"
     hold_there job -t 40 "$name"
     spawn second lock -w inf --connect-timeout 60 "$name" -- "$WITNESS" --log "$ROOM/log"
-    wait_until 10000 in_line_on "$replica" "$name" 1
+    wait_until 10000 replica_has "$replica" "lock:{lock:$name}:queue"
     redis_kill9 n1
     wait_until 60000 is_master_of_slots "$replica"
     wait_until 30000 in_line_on "$replica" "$name" 1
@@ -385,7 +396,7 @@ is_master_of_slots() {
     replica=$(replica_of n1)
     wait_until 20000 in_step_with "$replica"
     hold_there job -t 12 "$name"
-    wait_until 5000 holds_on "$replica" "lock:$name"
+    wait_until 10000 replica_has "$replica" "lock:$name"
     redis_kill9 n1
     wait_until 60000 is_master_of_slots "$replica"
     rcli_at "$replica" del "lock:$name" "lock:{lock:$name}:state" >/dev/null
