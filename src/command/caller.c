@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,8 +23,6 @@ static pid_t parent_of_subshell(pid_t pid)
 {
     char path_storage[64];
     char line[1024];
-    int parent;
-    unsigned flags;
     struct text path = TEXT_OVER(path_storage);
     text_addf(&path, "/proc/%d/stat", (int)pid);
     int fd = open(path.at, O_RDONLY | O_CLOEXEC);
@@ -34,9 +31,15 @@ static pid_t parent_of_subshell(pid_t pid)
         close(fd);
     line[got > 0 ? got : 0] = '\0';
     const char *rest = strrchr(line, ')'); /* the name before it may hold anything */
-    if (rest == NULL || sscanf(rest, ") %*c %d %*d %*d %*d %*d %u", &parent, &flags) != 2)
+    if (rest == NULL || strlen(rest) < strlen(") S "))
         return 0;
-    return (flags & FORKED_ONLY) != 0 ? parent : 0;
+    /* proc(5): state, parent, group, session, terminal, its group, flags */
+    char *at;
+    long parent = strtol(rest + strlen(") S "), &at, 10);
+    for (int skipped = 0; skipped < 4; skipped++)
+        (void)strtol(at, &at, 10);
+    unsigned long flags = strtoul(at, NULL, 10);
+    return (flags & FORKED_ONLY) != 0 ? (pid_t)parent : 0;
 }
 
 /* Whether `reader` has the reading end of the pipe that is the stdout of `writer`. */

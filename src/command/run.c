@@ -24,8 +24,6 @@
 #include "job/supervisor.h"
 #include "lock/lock.h"
 
-extern char **environ;
-
 struct run {
     const struct config *config;
     struct taking taking;

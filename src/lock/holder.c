@@ -21,7 +21,8 @@ static bool is_plain(unsigned char byte)
 
 static void add_field(struct text *text, const char *bytes)
 {
-    for (size_t i = 0; bytes[i] != '\0' && i < WORD_SHOWN; i++) {
+    size_t length = strnlen(bytes, WORD_SHOWN);
+    for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)bytes[i];
         if (is_plain(byte))
             text_add_char(text, bytes[i]);

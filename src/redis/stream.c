@@ -57,11 +57,14 @@ static enum server_error start_tls(struct stream *stream, const struct url *url,
 {
     char reason[TLS_WHY_MAX] = "";
     stream->module = tls_load(reason);
-    if (stream->module != NULL)
-        stream->session = stream->module->open(tls, url->host, stream->fd, reason);
+    if (stream->module == NULL) {
+        text_add(why, reason);
+        return SERVER_OS;
+    }
+    stream->session = stream->module->open(tls, url->host, stream->fd, reason);
     if (stream->session == NULL) {
         text_add(why, reason[0] != '\0' ? reason : "out of memory");
-        return stream->module == NULL ? SERVER_OS : SERVER_UNTRUSTED; /* ours are no good */
+        return SERVER_UNTRUSTED; /* our own certificates are no good */
     }
     enum server_error error;
     bool again;
