@@ -27,10 +27,10 @@ static void test_grammar(void)
     c = takes(WORDS("-", "true"), NO_WORDS, "");
     CHECK_STRING(c->name, "-", "a lone - is a NAME");
 
-    refuses(WORDS("-x", RUN), NO_WORDS, "", STATUS_USAGE, "unknown option '-x'" TRY_HELP);
-    refuses(WORDS("-qx", RUN), NO_WORDS, "", STATUS_USAGE, "unknown option '-x'" TRY_HELP);
-    refuses(WORDS("--slots=2", RUN), NO_WORDS, "", STATUS_USAGE,
-            "unknown option '--slots'" TRY_HELP);
+    refuses(WORDS("-z", RUN), NO_WORDS, "", STATUS_USAGE, "unknown option '-z'" TRY_HELP);
+    refuses(WORDS("-qz", RUN), NO_WORDS, "", STATUS_USAGE, "unknown option '-z'" TRY_HELP);
+    refuses(WORDS("--sloths=2", RUN), NO_WORDS, "", STATUS_USAGE,
+            "unknown option '--sloths'" TRY_HELP);
     refuses(WORDS("--password=hunter2", RUN), NO_WORDS, "", STATUS_USAGE,
             "unknown option '--password'" TRY_HELP);
     refuses(WORDS("--on=x", RUN), NO_WORDS, "", STATUS_USAGE,

@@ -65,7 +65,8 @@ static void test_abbreviations(void)
 {
     abbreviates("tt", "ttl");
     abbreviates("wait", "wait"); /* in full, though wait-descendants begins so */
-    abbreviates("wait-", "wait-descendants");
+    abbreviates("wait-d", "wait-descendants");
+    abbreviates("wait-", NULL); /* or wait-replicas */
     abbreviates("quiet", "quiet");
     abbreviates("conn", "connect-timeout");
     abbreviates("on-l", "on-lost");
@@ -109,8 +110,11 @@ static void test_help(void)
     for (const struct option_row *row = option_rows; row < option_rows + OPTION_COUNT; row++) {
         char label[64];
 
-        snprintf(label, sizeof label, "--%.23s%s%.15s", row->name,
-                 option_takes_value(row) ? " " : "", row->metavar);
+        if (row->flags & VALUE_OPTIONAL)
+            snprintf(label, sizeof label, "--%.27s[=%.15s]", row->name, row->metavar);
+        else
+            snprintf(label, sizeof label, "--%.27s%s%.15s", row->name,
+                     option_takes_value(row) ? " " : "", row->metavar);
         CHECK_CONTAINS(help, label, "--help shows %s", label);
         if (row->default_value[0] == '\0')
             continue;

@@ -97,13 +97,18 @@ static const struct {
     const char *text;
     const char *why; /* a part of it */
 } bad[] = {
-    {"", "does not begin with redis:// or unix://"},
+    {"", "does not begin with redis://, rediss:// or unix://"},
     {"h:6379", "does not begin with"},
     {"redis:h", "does not begin with"},
     {"redis:/h", "does not begin with"},
     {"http://h", "does not begin with"},
-    {"rediss://h", "does not begin with"},
-    {"redis+sentinel://h/m", "does not begin with"},
+    {"rediss+unix://h", "does not begin with"},
+    {"redis+sentinel://h", "names no master"},
+    {"redis+sentinel://h1,,h2/m", "has no host"},
+    {"redis+sentinel://h/m/x", "has a database that is not a number"},
+    {"redis+sentinel://a,b,c,d,e,f,g,h,i,j/m", "names more than 9 hosts"},
+    {"redis+cluster://h/1", "a cluster does not have"},
+    {"redis+cluster://h1,h2?x", "that such an address does not take"},
     {"redis://", "has no host"},
     {"redis:///1", "has no host"},
     {"redis://:6379", "has no host"},
