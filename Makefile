@@ -219,6 +219,28 @@ run-tests: tests
 		[ ! -e "$$finding" ] || { cat $(findings).* >&2; echo "the sanitizers found something" >&2; exit 1; }; \
 	done
 
+# --- Fuzzing: each target of tests/fuzz for SECONDS, from its own corpus ---------------------------
+
+SECONDS ?= 20
+fuzz_targets := $(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/*.c)))
+
+.PHONY: fuzz
+fuzz: ## run the fuzz targets with clang's libFuzzer (SECONDS=20 each)
+	@tests/tools/deps ci
+	@$(MAKE) --no-print-directory $(fuzz_targets:%=run-fuzz-%)
+
+# The corpus of the repository is read, what is found on the way goes to the build folder.
+run-fuzz-%: $(BUILD)/fuzz/%
+	@mkdir -p $(BUILD)/fuzz/corpus-$*
+	cd $(BUILD)/fuzz && ./$* -max_total_time=$(SECONDS) -timeout=5 -max_len=6000 -print_final_stats=0 \
+		-verbosity=0 $(if $(wildcard tests/fuzz/$*.dict),-dict=$(CURDIR)/tests/fuzz/$*.dict) \
+		-artifact_prefix=$*- corpus-$* $(CURDIR)/tests/fuzz/corpus/$*
+
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(embedded).c $(filter-out src/main.c,$(sources))
+	@mkdir -p $(@D)
+	$(call say,fuzzer $@)clang $(cppflags) -std=c11 -pthread -g -O1 -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=all -o $@ $< $(filter-out src/main.c,$(sources)) $(embedded).c $(libraries)
+
 # --- Benchmark: figures, not verdicts, so no test runs it -----------------------------------------
 
 .PHONY: bench

@@ -21,7 +21,7 @@ namespace_start() {
         return
     fi
     mkdir "$ROOM/inside"
-    for program in redis-server redislock; do
+    for program in redis-server redis-cli redislock; do
         real=$REDISLOCK_BIN
         [[ $program == redislock ]] || real=$(command -v "$program")
         printf '#!/bin/sh\nexec nsenter -t %s -n -- %s "$@"\n' "$NAMESPACE" "$real" >"$ROOM/inside/$program"

@@ -1,5 +1,7 @@
 # Real redis-servers, each in a folder of its own under $ROOM. Part of common.bash.
 #
+# $REDIS_SERVER is the program, redis-server unless it says otherwise.
+#
 # A server has a name, "main" unless another is given. What a test does not find in its own room
 # it looks for in the file's (servers of setup_file).
 
@@ -66,7 +68,7 @@ _redis_launch() {
         elif [[ -f $REDIS_FOLDER/tcp ]]; then
             port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000)) # below the ephemeral ones
         fi
-        "$REDISLOCK_TOOLS/launch" --group -- redis-server --port "$port" --bind 127.0.0.1 -::1 \
+        "$REDISLOCK_TOOLS/launch" --group -- "${REDIS_SERVER:-redis-server}" --port "$port" --bind 127.0.0.1 -::1 \
             --unixsocket "$REDIS_FOLDER/sock" --unixsocketperm 700 --dir "$REDIS_FOLDER" \
             --save '' --daemonize no "${arguments[@]}" \
             </dev/null >>"$REDIS_FOLDER/log" 2>&1 3>&- 4>&- &

@@ -114,7 +114,7 @@ sentinel_start() {
                 printf '%s\n' "$line"
             done
         } >"$folder/conf"
-        "$REDISLOCK_TOOLS/launch" --group -- redis-server "$folder/conf" --sentinel \
+        "$REDISLOCK_TOOLS/launch" --group -- "${REDIS_SERVER:-redis-server}" "$folder/conf" --sentinel \
             </dev/null >"$folder/log" 2>&1 3>&- 4>&- &
         printf '%s' "$!" >"$folder/pid"
         printf '%s' "$port" >"$folder/port"
@@ -123,6 +123,7 @@ sentinel_start() {
         if wait_until 10000 _sentinel_answers "$port" "$!" 2>/dev/null; then
             process_gone "$(<"$folder/pid")" || return 0
         fi
+        process_end "$(<"$folder/pid")"
     done
     fail "the sentinel does not start: $(tail -n 5 "$folder/log")"
 }
