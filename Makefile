@@ -258,7 +258,7 @@ lint-cppcheck: build-gcc/lua/scripts.h
 
 lint-tidy: build-gcc/lua/scripts.h
 	$(call say,clang-tidy)printf '%s\n' $(sources) | xargs -P$(JOBS) -n1 sh -c 'clang-tidy --quiet "$$0" -- -std=c11 \
-		-D_GNU_SOURCE -DREDISLOCK_VERSION="\"$(VERSION)\"" -Isrc -Ibuild-gcc $(warnings) || exit 1'
+		-D_GNU_SOURCE -DREDISLOCK_VERSION="\"$(VERSION)\"" -Isrc -Ibuild-gcc $(warnings) 2>/dev/null || exit 1'
 
 lint-sh:
 	$(call say,shellcheck)shellcheck --severity=info $(shell_scripts)

@@ -18,11 +18,14 @@ setup() {
     rcli flushall >/dev/null
     LOG=$ROOM/log
     : >"$LOG"
+    mkfifo "$LOG.never"
     export LOG
 }
 
 # on_shell <<SCRIPT: an interactive bash on a terminal of its own, with $L for redislock on the
 # current server. Its prompt is "=> "; typed text is echoed, so scripts expect what was not typed.
+# What is to be stopped must not be starting a process just then: a ^Z that meets dash's vfork hangs
+# the plain command as well. Hence `read -t`, not `sleep`.
 on_shell() {
     printf 'PS1="=> "; HISTFILE=; L="%s -u unix://%s"\n' "$REDISLOCK_BIN" "$SOCK" >"$ROOM/rc"
     run on_pty bash --noprofile --rcfile "$ROOM/rc" -i < <(echo 'timeout 15000' && cat)
@@ -115,7 +118,7 @@ END
 @test "row 78: bg lets a stopped job run on in the background to its end" {
     on_shell <<'END'
 expect =>
-line $L k -- sh -c 'echo ready-$((6*7)); until [ -e $LOG.go ]; do sleep 0.02; done; echo done-$((6*7)); exit 4'
+line $L k -- bash -c 'echo ready-$((6*7)); until [ -e $LOG.go ]; do read -t 0.02 <>$LOG.never; done; echo done-$((6*7)); exit 4'
 expect ready-42
 send \x1a
 expect Stopped
@@ -273,7 +276,7 @@ END
 @test "row 78: ^Z with stdin from elsewhere stops the job as well, and fg goes on" {
     on_shell <<'END'
 expect =>
-line $L k -- sh -c 'echo ready-$((6*7)); sleep 0.2; sleep 0.2; exit 3' </dev/null
+line $L k -- bash -c 'echo ready-$((6*7)); read -t 0.5 <>$LOG.never; exit 3' </dev/null
 expect ready-42
 send \x1a
 expect Stopped

@@ -140,12 +140,13 @@ if want == 'skip' then
   redis.pcall('PEXPIRE', state, KEEP)
 end
 
-local ticket, refused = nil, nil
+local ticket
 if want == 'wait' then
-  ticket, refused = get_in_line()
+  local place, refused = get_in_line()
   if refused then
     return refused
   end
+  ticket = place
 end
 
 -- Whom to name: the exclusive holder, or the place that is free first.
