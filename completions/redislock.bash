@@ -1,7 +1,8 @@
 # bash completion for redislock(1). Works with and without the bash-completion package.
 # shellcheck shell=bash
 
-# One option a row: short, long, what follows it (`flag`: nothing).
+# One option a row: short, long, what follows it (`flag`: nothing; `mode`: nothing, and no COMMAND
+# behind NAME).
 _redislock_table='
 -u --url                url
 -  --user               text
@@ -40,6 +41,19 @@ _redislock_table='
 -v --verbose            flag
 -  --log-format         text,json
 -  --status-fd          number
+-  --attach             mode
+-  --print              nothing,fence
+-  --acquire            mode
+-  --extend             mode
+-  --release            mode
+-  --check              mode
+-  --status             mode
+-  --list               mode
+-  --watch              flag
+-  --json               flag
+-  --unlock             mode
+-  --force              flag
+-  --doctor             mode
 -  --config             file
 -h --help               flag
 -V --version            flag
@@ -62,7 +76,7 @@ _redislock_word_wants() {
     local word=$1 i
     if [[ $word == --* ]]; then
         _redislock_kind "$word"
-        [[ $kind != flag ]] || kind=
+        [[ $kind != flag && $kind != mode ]] || kind=
         return
     fi
     for ((i = 1; i < ${#word}; i++)); do
@@ -116,7 +130,7 @@ _redislock_command() {
 }
 
 _redislock() {
-    local cur=${COMP_WORDS[COMP_CWORD]} kind i shell_line=
+    local cur=${COMP_WORDS[COMP_CWORD]} kind i shell_line='' mode=''
     COMPREPLY=()
 
     # The options before NAME. `=` is a word of its own here: --ttl = 60s.
@@ -127,9 +141,14 @@ _redislock() {
             break
             ;;
         -?*)
+            _redislock_kind "${COMP_WORDS[i]%%=*}"
+            [[ $kind != mode ]] || mode=yes
             _redislock_word_wants "${COMP_WORDS[i]}"
             [[ $kind != line ]] || shell_line=yes
-            [[ -n $kind ]] || continue
+            if [[ -z $kind ]]; then
+                [[ ${COMP_WORDS[i + 1]-} != = ]] || ((i += 2)) # --attach = 4711
+                continue
+            fi
             [[ ${COMP_WORDS[i + 1]} != = ]] || ((i += 1))
             ((i += 1))
             # A URL is cut at its colons: redis : //host : 6379 is still one argument.
@@ -152,7 +171,7 @@ _redislock() {
         return
     fi
     ((i += 1)) # behind NAME
-    [[ -z $shell_line ]] || return
+    [[ -z $shell_line$mode ]] || return
     if [[ ${COMP_WORDS[i]} == -c || ${COMP_WORDS[i]} == --command ]] && ((i < COMP_CWORD)); then
         return # a line for the shell
     fi

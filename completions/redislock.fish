@@ -4,8 +4,11 @@
 set -g __redislock_long_arguments url user password-file sentinel-user sentinel-password-file \
     cacert capath cert key sni wait-replicas prefix ttl wait slots \
     conflict-exit-code quiet-for min-hold jitter max-runtime signal kill-after on-lost on-error connect-timeout \
-    command log-format status-fd config
+    command log-format status-fd print config
 set -g __redislock_short_arguments u t w S E k c
+
+# Other ways of use: no COMMAND stands behind NAME.
+set -g __redislock_modes attach acquire extend release check status list unlock doctor
 
 # Prints where the cursor is: `option` (also at its value, and at NAME), `line` (nothing to offer),
 # `first` (right behind NAME), or `command` and then the words of COMMAND so far, one a line.
@@ -13,6 +16,7 @@ function __redislock_where
     set -l words (commandline -opc)
     set -e words[1]
     set -l shell_line no
+    set -l mode no
 
     # The options before NAME.
     while set -q words[1]
@@ -27,6 +31,7 @@ function __redislock_where
         if string match -q -- '--*' $word
             contains -- (string sub -s 3 -- $word) $__redislock_long_arguments; and set wants yes
             string match -qr -- '^--command(=|$)' $word; and set shell_line yes
+            contains -- (string replace -r -- '^--([^=]*).*' '$1' $word) $__redislock_modes; and set mode yes
         else
             set -l letters (string split '' -- (string sub -s 2 -- $word))
             for i in (seq (count $letters))
@@ -44,7 +49,7 @@ function __redislock_where
         return
     end
     set -e words[1] # NAME
-    if test $shell_line = yes; or contains -- "$words[1]" -c --command
+    if test $shell_line = yes; or test $mode = yes; or contains -- "$words[1]" -c --command
         echo line
         return
     end
@@ -111,6 +116,19 @@ complete -c redislock -n '__redislock_at option first' -s c -l command -x -d 'Ru
 complete -c redislock -n '__redislock_at option' -s v -l verbose -d 'Say more on stderr'
 complete -c redislock -n '__redislock_at option' -l log-format -x -a 'text json' -d 'Form of the messages'
 complete -c redislock -n '__redislock_at option' -l status-fd -x -d 'Write events to this descriptor'
+complete -c redislock -n '__redislock_at option' -l attach -d 'Lock for the life of the calling script'
+complete -c redislock -n '__redislock_at option' -l print -x -a 'nothing fence' -d 'With --attach: what to write to stdout'
+complete -c redislock -n '__redislock_at option' -l acquire -d 'Lock NAME and print a token'
+complete -c redislock -n '__redislock_at option' -l extend -d 'Push the expiry on, under a token'
+complete -c redislock -n '__redislock_at option' -l release -d 'Release under a token'
+complete -c redislock -n '__redislock_at option' -l check -d 'Is it still held under a token, or by this run'
+complete -c redislock -n '__redislock_at option' -l status -d 'Who holds it, who waits, the last run'
+complete -c redislock -n '__redislock_at option' -l list -d 'Show all locks'
+complete -c redislock -n '__redislock_at option' -l watch -d 'With --list: show it again and again'
+complete -c redislock -n '__redislock_at option' -l json -d 'With --status and --list: as JSON'
+complete -c redislock -n '__redislock_at option' -l unlock -d 'Take the lock away from its holder'
+complete -c redislock -n '__redislock_at option' -l force -d 'With --unlock: do not ask'
+complete -c redislock -n '__redislock_at option' -l doctor -d 'Check the server'
 complete -c redislock -n '__redislock_at option' -l config -r -F -d 'Configuration file'
 complete -c redislock -n '__redislock_at option' -s h -l help -d 'Print help and exit'
 complete -c redislock -n '__redislock_at option' -s V -l version -d 'Print the version and exit'

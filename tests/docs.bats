@@ -2,12 +2,14 @@
 # The texts that people read say the same: --help, the manual page, the README and the completions of
 # three shells name the same options, and the manual page and the README every exit status. Each
 # text is read in its own form, so an option too few or too many in any of them fails here. So does a
-# key, a kind of value or a permission that the manual page does not know, and one it only believes in.
+# way of use, a key, a kind of value, a member of the JSON, a label or a permission that the manual page
+# does not know, and one it only believes in.
 
 bats_require_minimum_version 1.5.0
 
 load lib/common
 load lib/locks
+load lib/job
 
 setup_file() {
     common_setup_file
@@ -28,35 +30,54 @@ setup_file() {
 }
 
 need() {
-    command -v "$1" >/dev/null || skip "$1 is not installed"
+    command -v "$1" >/dev/null || skip_or_fail "$1 is not installed"
 }
 
-# --- the options in each text, as sorted lines SHORT|LONG|VALUE ---
+# --- the options in each text, as sorted lines SHORT|LONG|VALUE; [=VALUE] may be left out ---
 
 options_of_help() {
     "$REDISLOCK_BIN" --help |
-        sed -nE 's/^ +(-(.), )?--([a-z-]+)([ =]([^ ]+))?( {2,}.*)?$/\2|\3|\5/p' | sort
+        sed -nE 's/^ +(-(.), )?--([a-z-]+)( ([^ ]+)|(\[=[A-Z]+\]))?( {2,}.*)?$/\2|\3|\5\6/p' | sort
 }
 
 options_of_man() {
     sed -n '/^\.Sh OPTIONS/,/^\.Sh ENVIRONMENT/p' "$MAN" |
         sed -nE 's/ \| /|/g
                  s/^\.It Fl (.)( Ar [^ ]+)? , Fl -([a-z-]+)( (Ar|Cm) (.+))?$/\1|\3|\6/p
+                 s/^\.It Fl -([a-z-]+) Ns Op = Ns Ar (.+)$/|\1|[=\2]/p
                  s/^\.It Fl -([a-z-]+)( (Ar|Cm) (.+))?$/|\1|\4/p' | sort
 }
 
 options_of_readme() {
     sed -n '/^### Options/,/^### Exit status/p' "$README" |
         sed -nE 's/\\\|/\x01/g
-                 s/^\| `(-(.), )?--([a-z-]+)( ([^`]+))?` \|.*/\2|\3|\5/
+                 s/^\| `(-(.), )?--([a-z-]+)( ([^`]+)|(\[=[A-Z]+\]))?` \|.*/\2|\3|\5\6/
                  T
                  s/\x01/|/g; p' | sort
 }
 
+# The options that choose another way of use than to run a command: the usage lines have them.
+modes_of_help() {
+    "$REDISLOCK_BIN" --help | sed -n '1,/^$/p' | grep -oE -- '--[a-z]+' | cut -c3- | sort
+}
+
+# Those that stand on the command line only.
+unset_of_help() {
+    modes_of_help
+    printf '%s\n' command force help json print version watch
+}
+
 # What a completion is to offer: each option by itself, and whether an argument follows it.
 words_of_help() {
+    local modes
+    modes=" $(modes_of_help | tr '\n' ' ')"
     options_of_help | while IFS='|' read -r short long value; do
-        case $long in help | version) value=ends ;; *) value=${value:+argument} ;; esac
+        case $long,$value in
+        help,* | version,*) value=ends ;;
+        *,\[*) value='' ;;
+        *) value=${value:+argument} ;;
+        esac
+        [[ $modes != *" $long "* ]] || value=mode
         [[ -z $short ]] || echo "-$short ${value:-flag}"
         echo "--$long ${value:-flag}"
     done | sort
@@ -147,11 +168,13 @@ offers() {
 
 # The same lines as words_of_help, found out from a shell: the options it offers (a list in
 # $BATS_TEST_TMPDIR/options), and for each whether a command may stand behind it and one more word
-# (so it is a flag, and the word is NAME) or not (it took the word).
+# (so it is a flag, and the word is NAME), behind two (it took one), or not at all.
 words_of_completion() {
     local option what
     while read -r option; do
-        what=argument
+        what=mode
+        ! offers "redislock $option x x ${PROBE%be}" | grep -qx "$PROBE" || what=argument
+        case $option in -c | --command) what=argument ;; esac # and no command besides
         ! offers "redislock $option x ${PROBE%be}" | grep -qx "$PROBE" || what=flag
         case $option in -h | --help | -V | --version) what=ends ;; esac
         echo "$option $what"
@@ -166,12 +189,16 @@ check_completion() {
     { offers 'redislock -' && offers 'redislock --'; } | sed 's/=$//' | grep -E '^--?[A-Za-z]' |
         sort -u >"$BATS_TEST_TMPDIR/options"
     {
-        while read -r option; do echo "redislock $option x $probe"; done <"$BATS_TEST_TMPDIR/options"
+        while read -r option; do
+            printf '%s\n' "redislock $option x $probe" "redislock $option x x $probe"
+        done <"$BATS_TEST_TMPDIR/options"
         while IFS='|' read -r long values; do echo "redislock --$long "; done < <(choices_of_help)
         printf '%s\n' 'redislock --signal ' "redislock $probe" \
             "redislock --config $files/probe.c" "redislock --password-file $files/probe.p" \
             "redislock -t 10s job $probe" "redislock -qt 10s job -- $probe" \
             "redislock -- job $probe" "redislock job $PROBE $files/probe.c" \
+            "redislock --attach=1 job $probe" "redislock -q --status job $probe" \
+            "redislock --watch=1 job $probe" \
             "redislock -c true job $probe" "redislock job -c $probe"
     } | ask "$1"
 
@@ -189,6 +216,9 @@ check_completion() {
     offers "redislock job $PROBE $files/probe.c" | grep -q 'probe\.conf$'
     [[ -z $(offers "redislock $probe") ]]
     [[ -z $(offers "redislock -c true job $probe") ]]
+    [[ -z $(offers "redislock --attach=1 job $probe") ]]
+    [[ -z $(offers "redislock -q --status job $probe") ]]
+    offers "redislock --watch=1 job $probe" | grep -qx "$PROBE"
     [[ -z $(offers "redislock job -c $probe") ]]
 }
 
@@ -210,14 +240,23 @@ value_for() {
     on-lost) echo warn ;;
     on-error) echo fail ;;
     log-format) echo json ;;
+    attach) echo "$$" ;;
+    print) echo fence ;;
     *) echo 20ms ;;
     esac
 }
 
+TOKEN=redislock1:0123456789abcdef0123456789abcdef01234567:1:held:1:60000:host:boot:1:user:command
+
 # Runs redislock with a server that does not exist; the outcome in $status.
 try() {
     local tail=(docs -- true)
-    [[ " $* " != *' -c '* && " $* " != *' --command'* ]] || tail=(docs)
+    case " $* " in
+    *' -c '* | *' --command'*) tail=(docs) ;;
+    *' --attach'* | *' --acquire '* | *' --status '* | *' --unlock '*) tail=(docs) ;;
+    *' --extend '* | *' --release '* | *' --check '*) tail=(docs "$TOKEN") ;;
+    *' --list '* | *' --doctor '*) tail=() ;;
+    esac
     run -"${expected:-69}" env REDIS_URL="unix://$BATS_TEST_TMPDIR/none.sock" \
         REDISLOCK_CONNECT_TIMEOUT=10ms "${variables[@]}" "$REDISLOCK_BIN" "$@" "${tail[@]}"
 }
@@ -257,7 +296,10 @@ try() {
     variables=()
     while IFS='|' read -r short long value; do
         [[ $long != help && $long != version ]] || continue
-        if [[ -n $value ]]; then
+        if [[ $value == \[* ]]; then
+            try "--$long"
+            try "--$long=$(value_for "$long")"
+        elif [[ -n $value ]]; then
             try "--$long" "$(value_for "$long")"
             try "--$long=$(value_for "$long")"
             [[ -z $short ]] || try "-$short" "$(value_for "$long")"
@@ -281,7 +323,7 @@ variables_of_man() {
 }
 
 @test "the manual page names the variable of every option" {
-    diff -u <(options_of_help | cut -d'|' -f2 | grep -vxE 'command|help|version' |
+    diff -u <(options_of_help | cut -d'|' -f2 | grep -vxF "$(unset_of_help)" |
         while read -r long; do
             upper=${long^^}
             echo "$long REDISLOCK_${upper//-/_}"
@@ -306,6 +348,27 @@ variables_of_man() {
             ;;
         esac
     done < <(variables_of_man)
+}
+
+@test "what has no variable in the manual page is taken from no variable and from no file" {
+    while read -r long; do
+        variable=REDISLOCK_${long^^}
+        variables=("$variable=nonsense")
+        try
+        variables=()
+        printf '%s=1\n' "$variable" >"$BATS_TEST_TMPDIR/file.conf"
+        expected=78 try --config "$BATS_TEST_TMPDIR/file.conf"
+        [[ $output == *"'$variable' cannot be set in a file"* ]]
+    done < <(unset_of_help)
+}
+
+@test "the manual page has the ways of use of --help in its synopsis, and says what their statuses are" {
+    sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/p' "$MAN" >"$BATS_TEST_TMPDIR/synopsis"
+    diff -u <(modes_of_help) \
+        <(sed 's/^\.Fl //; T; s/ | /\n/g' "$BATS_TEST_TMPDIR/synopsis" | sed -nE 's/^-([a-z]+).*/\1/p' |
+            sort -u)
+    diff -u <(modes_of_help) <(sed -n '/^\.Sh EXIT STATUS/,/^\.Sh SIGNALS/p' "$MAN" |
+        grep '^\.It Fl' | grep -oE -- '-[a-z]+' | cut -c2- | sort)
 }
 
 # The default values that --help names, as lines LONG VALUE, and whether a text says them too.
@@ -376,8 +439,17 @@ acl_of_man() {
         grep -ohE "redis\.p?call\('[A-Z]+'" "$ROOT"/src/lua/*.lua "$ROOT"/src/lua/lib/*.lua |
             sed "s/.*('//"
         grep -ohE '"[A-Z]{3,}"' "$ROOT"/src/redis/{client,script}.c | grep -v AUTH # anybody may
+        grep -ohE 'words\[\] = \{"[A-Z]+' "$ROOT"/src/lock/*.c | sed 's/.*"//'
     } | tr -d "\"'" | tr '[:upper:]' '[:lower:]' | sort -u) \
         <(acl_of_man | sed -n 's/^+//p' | sort)
+}
+
+@test "the manual page has every command that --doctor asks beyond that ACL" {
+    diff -u <(grep -ohE '\{"[A-Z]+"(, "[A-Z]+")?' "$ROOT/src/command/examine.c" |
+        sed -E 's/\{"([A-Z]+)"(, "(WHOAMI)")?.*/\1|\3/; s/\|$//' | tr '[:upper:]' '[:lower:]' |
+        grep -vxF "$(acl_of_man | sed -n 's/^+//p')" | sort -u) \
+        <(sed -n '/^\.Ss Permissions/,/^\.Sh/p' "$MAN" | tr ' ' '\n' |
+            grep -xE '\+(ping|info|role|acl\|whoami)' | cut -c2- | sort -u)
 }
 
 # as_cron COMMAND...: runs it with that user for redislock.
@@ -420,6 +492,146 @@ as_cron() {
     run as_cron lock list -- true
     assert_status 76
     assert_equal "$(rcli acl log)" ''
+
+    # The other ways of use.
+    local token
+    for kind in -x -s -S2; do
+        [[ $kind == -S2 ]] && other=-S2 || other=-x
+        token=$(as_cron lock --acquire "$kind" "step$kind")
+        [[ $kind != -S2 ]] || as_cron lock --acquire -S2 step-S2 # the other slot
+        run as_cron lock --extend "step$kind" "$token"
+        assert_status 0
+        run as_cron lock --check "step$kind" "$token"
+        assert_status 0
+        as_cron spawn waiter lock -v -w inf "$other" "step$kind" -- true
+        wait_for_line "$ROOM/waiter.err" 'waiting, 0 ahead; '
+        run as_cron lock --status "step$kind"
+        assert_status 75
+        run as_cron lock --release "step$kind" "$token"
+        assert_status 0
+        reap waiter
+        assert_status 0
+        run as_cron lock --release "step$kind" "$token"
+        assert_status 79
+    done
+    printf '%s\n' '"$REDISLOCK_BIN" -u "unix://$SOCK" -t 1 --attach --status-fd 7 script 7>>"$ROOM/events" || exit' \
+        'until [ "$(grep -c extended "$ROOM/events")" -ge 2 ]; do sleep 0.05; done' >"$ROOM/script"
+    run as_cron timeout 20 sh "$ROOM/script"
+    assert_status 0
+    wait_for_line "$ROOM/events" '"event":"released"'
+    run as_cron lock inside -- env REDISLOCK_URL="unix://$SOCK" "$REDISLOCK_BIN" --check
+    assert_status 0
+    run as_cron lock --list --json
+    assert_status 0
+    assert_line_output '"name":"script"'
+    as_cron hold one -t 1 taken
+    run as_cron lock --unlock --force taken
+    assert_status 0
+    reap one
+    assert_status 79
+    assert_equal "$(rcli acl log)" ''
+
+    # --doctor asks more, and is told so; with what the page proposes for it, all of it.
+    run as_cron lock --doctor
+    assert_status 0
+    assert_line_output '^warning +ROLE is refused'
+    rcli acl log reset
+    rcli acl setuser cron +ping +info +role '+acl|whoami'
+    run as_cron lock --doctor
+    assert_status 0
+    refute_line_in "$output" refused
+    assert_equal "$(rcli acl log)" ''
+}
+
+@test "what the manual page says of the words that a user may do without" {
+    local words
+    redis_start
+    mapfile -t words < <(acl_of_man)
+    rcli "${words[@]}"
+    rcli acl setuser cron -scan -hgetall -zrangebyscore
+    run as_cron lock job -- true
+    assert_status 0
+    for way in '--check job' '--status job' --list '--unlock job'; do
+        # shellcheck disable=SC2086 # words on purpose
+        REDISLOCK_TOKEN=$TOKEN run as_cron lock $way
+        assert_status 77
+    done
+    rcli acl setuser cron +zrangebyscore
+    REDISLOCK_TOKEN=$TOKEN run as_cron lock --check job
+    assert_status 79
+    rcli acl setuser cron +hgetall
+    run as_cron lock --status job
+    assert_status 0
+    run as_cron lock --unlock job
+    assert_status 0
+    run as_cron lock --list
+    assert_status 77
+}
+
+# --- what is printed for operators ---
+
+# Locks of every kind: all members and labels come up.
+every_kind() {
+    redis_start
+    hold one exclusive
+    spawn waiter lock -v -w inf exclusive -- true
+    wait_for_line "$ROOM/waiter.err" 'waiting, 0 ahead; '
+    lock run -- true
+    hold two -s shared
+    hold three -S 2 slots
+    lock --min-hold 60 residue -- true
+    rcli set lock:foreign token px 60000
+    rcli set lock:granted "$(rcli get lock:exclusive | sed 's/:held:/:granted:/')" px 60000
+}
+
+# $1: where the section begins and ends in the page.
+words_of_section() {
+    sed -n "/^\.S[hs] $1/,/^\.S[hs] $2/p" "$MAN"
+}
+
+@test "the manual page has every member of the JSON, every kind and mode, and no other" {
+    every_kind
+    lock --json --list >"$ROOM/json"
+    words_of_section 'As JSON' 'Taking a lock away' >"$ROOM/page"
+    diff -u <(grep -oE '"[a-z_]+":' "$ROOM/json" | tr -d '":' | sort -u) \
+        <(grep -E '^(\.It|\.Va)' "$ROOM/page" | grep -oE 'Va .*' | sed 's/^Va //' | tr ' ,' '\n\n' |
+            grep -E '^[a-z_]+$' | sort -u)
+    sed -nE 's/.*words\[\] = \{(.*)\};/\1/p; s/.*modes\[\] = \{("exclusive".*)\};/\1/p' \
+        "$ROOT/src/command/show.c" | tr -d '" ' | tr ',' '\n' | sort -u >"$ROOM/words"
+    diff -u "$ROOM/words" \
+        <(sed -n 's/^\.Cm //p' "$ROOM/page" | tr ' ,' '\n\n' | grep -E '^[a-z]+$' | sort -u)
+    diff -u <(grep -oE '"(kind|mode)":"[a-z]+"' "$ROOM/json" | cut -d'"' -f4 | sort -u) \
+        <(grep -vxE '' "$ROOM/words" | grep -vx slots)
+}
+
+@test "the manual page and the README have every label of --status, and the page every column of --list" {
+    every_kind
+    lock --status exclusive slots run >"$ROOM/text" || [[ $? -eq 75 ]]
+    while IFS= read -r label; do
+        words_of_section 'Who holds it' 'As JSON' | grep -qE "(^  |^\.Li )$label( |$)"
+    done < <(sed -nE 's/^  (.{10})  .*/\1/p' "$ROOM/text" | sed 's/ *$//' | sort -u)
+    diff -u <(lock --status run | sed -nE 's/^  (.{10})  .*/\1/p') \
+        <(sed -n '/^\$ redislock --status/,/^```/p' "$README" | sed -nE 's/^  (.{10})  .*/\1/p' |
+            tail -n 3)
+    diff -u <(lock --list | head -n 1 | sed -E 's/ {2,}/\n/g; s/WAIT /WAIT\n/') \
+        <(words_of_section 'Who holds it' 'As JSON' | sed -nE 's/^\.It Li ([A-Z ]+)$/\1/p')
+}
+
+# A line of --doctor without what differs from server to server.
+doctor_lines() {
+    sed -E 's/ (rediss?|unix):[^ ]*//; s/[0-9.]+ ?m?s/N/g; s/(version|as) .*/\1/
+            s/that (is not encrypted|does not leave).*//'
+}
+
+@test "what the README shows of --doctor is what it says" {
+    redis_start
+    rcli config set maxmemory 100mb
+    rcli config set maxmemory-policy allkeys-lru
+    rcli config set appendonly yes
+    run lock --doctor
+    assert_status 0
+    diff -u <(sed -n '/^\$ redislock --doctor/,/^```/p' "$README" | sed '1d;$d' | doctor_lines |
+        grep -v 'the connection') <(doctor_lines <<<"$output" | grep -v 'the connection')
 }
 
 @test "the manual page is clean" {

@@ -118,8 +118,9 @@ lines_are() {
 # --- The end of a wait --------------------------------------------------------------------------
 
 @test "the whole of DUR is waited, then the line is left at once: 75" {
-    local waiter start
+    local one waiter start
     hold holder job
+    stand one job
     start=$(boottime_ms)
     spawn waiter lock -w 700ms job -- touch "$ROOM/ran"
     wait_until 5000 in_line "$waiter" job
@@ -128,7 +129,7 @@ lines_are() {
     assert_status 75
     assert_no_output
     assert_one_line "^redislock: job: held by $(hostname) \(pid $holder, deploy\) since .* ago; gave up after waiting [0-9.]+m?s$"
-    line_is job 0
+    line_is job 1
     [[ ! -e $ROOM/ran ]]
     run --separate-stderr lock -E 7 -q -w 50ms job -- true
     assert_status 7

@@ -104,7 +104,7 @@ crowd_of() {
 @test "50 contenders, killed, late, interrupted, frozen or left alone, on three locks of all kinds" {
     local seed=${REDISLOCK_SEED:-$((RANDOM * 32768 + RANDOM))} runs=${REDISLOCK_RUNS:-2000}
     echo "REDISLOCK_SEED=$seed"
-    crowd_of "$runs" "$seed" $((120 * (runs / 2000 + 1)))
+    crowd_of "$runs" "$seed" $((300 * (runs / 2000 + 1)))
     check_log "$ROOM/crowd.log"
     assert_between "$(grep -c ^start "$ROOM/crowd.log")" "$runs" $((runs + 100))
     # nothing stays but what the killed have left, and that ends by itself

@@ -162,12 +162,12 @@ witness_env() {
 
 @test "waiters and holders that died bind no N" {
     local a one
-    hold a -S 3 -t 1s job
-    hold b -S 3 -t 1s job
-    hold c -S 3 -t 1s job
+    hold a -S 3 -t 2s job
+    hold b -S 3 -t 2s job
+    hold c -S 3 -t 2s job
     stand one -S 3 job
     crash "$one" "$a" "$b" "$c"
-    wait_until 5000 lock -S 5 job -- true
+    wait_until 8000 lock -S 5 job -- true
     run --separate-stderr lock job -- true
     assert_status 0
     assert_no_keys_left
@@ -201,19 +201,19 @@ witness_env() {
 
 @test "row 52: after a crash of all holders every slot is back within the TTL" {
     local a b c one two three start
-    hold a -S 3 -t 1s job
-    hold b -S 3 -t 1s job
-    hold c -S 3 -t 1s job
+    hold a -S 3 -t 2s job
+    hold b -S 3 -t 2s job
+    hold c -S 3 -t 2s job
     STAY=inf
     stand one -S 3 job
     stand two -S 3 job
     stand three -S 3 job
     crash "$a" "$b" "$c"
     start=$(boottime_ms)
-    wait_until 5000 has_run one
-    wait_until 5000 has_run two
-    wait_until 5000 has_run three
-    assert_between $(($(boottime_ms) - start)) 0 5000
+    wait_until 8000 has_run one
+    wait_until 8000 has_run two
+    wait_until 8000 has_run three
+    assert_between $(($(boottime_ms) - start)) 0 7000
     assert_equal "$(slots_taken)" '1 2 3'
     holders_are job 3
 }

@@ -23,6 +23,7 @@
 #include "command/keep.h"
 #include "command/output.h"
 #include "command/taking.h"
+#include "job/detach.h"
 
 #define LOST_GRACE_MS 1000 /* as a command gets after a definite loss */
 
@@ -36,6 +37,7 @@ struct attach {
     int kill_timer;
     int runtime_timer; /* --max-runtime; -1: none */
     int lost_fd;
+    int ready;      /* the keeper's end of the pipe that tells when it keeps */
     bool stopped;   /* the script has been told to stop */
     bool told_lost; /* an event has told of a loss */
     int64_t started_wall_ms;
@@ -194,28 +196,6 @@ static void release(struct attach *attach)
     taking_release(&attach->taking, &record, keep_loss(&attach->keep) != NULL);
 }
 
-/* Lets go of everything that is the caller's; only --status-fd, which was asked for, stays. */
-static void leave_caller(const struct attach *attach)
-{
-    setsid();
-    (void)!chdir("/");
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
-        if (fd != attach->config->status_fd)
-            dup2(null, fd);
-}
-
-/* Closes what was inherited: all that is not close-on-exec, as ours are. */
-static void close_inherited(const struct attach *attach)
-{
-    long most = sysconf(_SC_OPEN_MAX);
-    for (int fd = STDERR_FILENO + 1; fd < most && fd < 65536; fd++) {
-        int flags = fcntl(fd, F_GETFD);
-        if (flags >= 0 && (flags & FD_CLOEXEC) == 0 && fd != attach->config->status_fd)
-            close(fd);
-    }
-}
-
 static bool prepare(struct attach *attach)
 {
     const struct lease *lease = &attach->taking.lease;
@@ -228,31 +208,29 @@ static bool prepare(struct attach *attach)
         return false;
     clock_timer_set(attach->stop_timer, lease_stop_at(lease, confirmed));
     if (attach->runtime_timer >= 0)
-        clock_timer_set(attach->runtime_timer,
-                        attach->started_ms + attach->config->max_runtime_ms);
+        clock_timer_set(attach->runtime_timer, attach->started_ms + attach->config->max_runtime_ms);
     keep_init(&attach->keep, attach->config, lease, attach->taking.lock);
     return true;
 }
 
-/* Does not return. `ready` is closed once the keeper keeps, or tells that it cannot. */
-static _Noreturn void keeper_main(struct attach *attach, int ready)
+/* In the keeper. `ready` is closed once the lock is kept; a byte before tells that it cannot be. */
+static int keep_until_end(void *context)
 {
-    leave_caller(attach);
-    close_inherited(attach);
+    struct attach *attach = context;
     attach->lost_fd = keep_start(&attach->keep, attach->stop_timer, attach->kill_timer);
     const char failed = (char)(attach->lost_fd < 0);
     if (failed)
-        (void)!write(ready, &failed, 1);
-    close(ready);
+        (void)!write(attach->ready, &failed, 1);
+    close(attach->ready);
     if (failed)
-        _exit(STATUS_OS);
+        return STATUS_OS;
     watch(attach);
     keep_stop(&attach->keep);
     release(attach);
-    _exit(STATUS_OK);
+    return STATUS_OK;
 }
 
-/* The keeper as a process of its own, that nobody has to wait for. */
+/* The keeper as a process of its own, that nobody has to wait for; it keeps --status-fd. */
 static int start_keeper(struct attach *attach)
 {
     int ends[2];
@@ -260,18 +238,16 @@ static int start_keeper(struct attach *attach)
         log_error("cannot prepare the keeper: %s", strerror(errno));
         return STATUS_OS;
     }
-    pid_t keeper = fork();
-    if (keeper == 0) {
-        close(ends[0]);
-        keeper_main(attach, ends[1]);
-    }
+    attach->ready = ends[1];
+    pid_t keeper = detach_spawn(keep_until_end, attach, attach->config->status_fd);
+    int error = errno;
     close(ends[1]);
     char failed = 0;
     bool kept = keeper > 0 && read(ends[0], &failed, 1) == 0;
     close(ends[0]);
     if (kept)
         return STATUS_OK;
-    log_error("cannot start the keeper: %s", keeper < 0 ? strerror(errno) : "it has failed");
+    log_error("cannot start the keeper: %s", keeper < 0 ? strerror(error) : "it has failed");
     return STATUS_OS;
 }
 
@@ -280,7 +256,7 @@ static int print_fence(const struct attach *attach)
     char digits[24];
     struct text fence = TEXT_OVER(digits);
     text_add_int(&fence, lock_fence(attach->taking.lock));
-    return output_line(fence.at);
+    return (int)output_line(fence.at);
 }
 
 static int attach_locked(struct attach *attach)

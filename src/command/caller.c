@@ -8,18 +8,26 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
 
 #define FORKED_ONLY 0x40 /* PF_FORKNOEXEC: it has not executed a program of its own */
 #define CLIMB_MAX   16
+#define NAPS_MAX    1000 /* of a millisecond */
 
-/* The parent of a process that is the fork of a shell; 0: it is a program of its own, or unknown. */
-static pid_t parent_of_subshell(pid_t pid)
+struct process {
+    char state; /* as ps shows it */
+    int parent;
+    unsigned flags;
+};
+
+static bool read_process(pid_t pid, struct process *process)
 {
     char path_storage[64];
     char line[1024];
@@ -31,15 +39,8 @@ static pid_t parent_of_subshell(pid_t pid)
         close(fd);
     line[got > 0 ? got : 0] = '\0';
     const char *rest = strrchr(line, ')'); /* the name before it may hold anything */
-    if (rest == NULL || strlen(rest) < strlen(") S "))
-        return 0;
-    /* proc(5): state, parent, group, session, terminal, its group, flags */
-    char *at;
-    long parent = strtol(rest + strlen(") S "), &at, 10);
-    for (int skipped = 0; skipped < 4; skipped++)
-        (void)strtol(at, &at, 10);
-    unsigned long flags = strtoul(at, NULL, 10);
-    return (flags & FORKED_ONLY) != 0 ? (pid_t)parent : 0;
+    return rest != NULL && sscanf(rest, ") %c %d %*d %*d %*d %*d %u", &process->state,
+                                  &process->parent, &process->flags) == 3;
 }
 
 /* Whether `reader` has the reading end of the pipe that is the stdout of `writer`. */
@@ -68,6 +69,44 @@ static bool reads_output(pid_t reader, pid_t writer)
     return found;
 }
 
+/* Whether another child of `shell` reads what `subshell` prints: then the two are a pipeline. */
+static bool is_piped(pid_t shell, pid_t subshell)
+{
+    char path_storage[64];
+    int child;
+    struct text path = TEXT_OVER(path_storage);
+    text_addf(&path, "/proc/%d/task/%d/children", (int)shell, (int)shell);
+    FILE *children = fopen(path.at, "re");
+    bool piped = false;
+    while (children != NULL && !piped && fscanf(children, "%d", &child) == 1)
+        piped = child != subshell && reads_output(child, subshell);
+    if (children != NULL)
+        (void)fclose(children);
+    return piped;
+}
+
+/*
+ * Whether `subshell` is there only for what it prints: its shell sleeps, reading that. A shell that
+ * makes a pipeline has the reading end for a moment as well. But then it is at work, or it waits for
+ * the next process of the pipeline to begin, which has that end too.
+ */
+static bool is_substitution(pid_t shell, pid_t subshell)
+{
+    const struct timespec nap = {0, 1000000};
+    struct process process;
+    for (int naps = 0; naps < NAPS_MAX; naps++) {
+        if (!read_process(shell, &process))
+            return false;
+        bool asleep = process.state == 'S'; /* before the rest is looked at, which may change */
+        if (!reads_output(shell, subshell) || is_piped(shell, subshell))
+            return false;
+        if (asleep)
+            return true;
+        nanosleep(&nap, NULL);
+    }
+    return true; /* a lock that is held for too long does less harm than one that is gone */
+}
+
 /*
  * Whoever started us is in our session, unless we lead one that was made for us alone. A process that
  * adopts orphans is not; and the first process starts many, but is no script where it is in another.
@@ -84,10 +123,11 @@ pid_t caller_script(void)
     if (has_inherited_us(script))
         return 0;
     for (int i = 0; i < CLIMB_MAX; i++) {
-        pid_t above = parent_of_subshell(script);
-        if (above <= 0 || !reads_output(above, script))
+        struct process process;
+        if (!read_process(script, &process) || (process.flags & FORKED_ONLY) == 0 ||
+            !is_substitution(process.parent, script))
             break;
-        script = above;
+        script = process.parent;
     }
     return script;
 }

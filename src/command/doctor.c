@@ -90,10 +90,6 @@ static void try_waiting(struct trial *trial)
             examine_warning("waiting works by polling only: allow +multi +exec +subscribe "
                             "+unsubscribe +publish +pubsub and the channels %s*",
                             trial->settings.prefix);
-        else if (!examine_calls(trial->examination))
-            examine_warning("waiters are not called when it is their turn, but look by their own "
-                            "clocks: allow +publish +pubsub and the channels %s*",
-                            trial->settings.prefix);
         else
             examine_ok("waiting in line works, by pub/sub");
     }

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "command/report.h"
-#include "lock/keys.h"
 
 #define PINGS             5
 #define CLOCK_WARN_MS     1000
@@ -295,16 +294,6 @@ static void examine_encryption(const struct examination *examination)
         examine_ok("the connection does not leave this host");
     else
         examine_warning("the connection is not encrypted");
-}
-
-bool examine_calls(struct examination *examination)
-{
-    char storage[KEYS_PREFIX_MAX + 32];
-    struct text channel = TEXT_OVER(storage);
-    text_add(&channel, examination->config->prefix);
-    text_add(&channel, "redislock-doctor");
-    return ask(examination, (const char *const[]){"PUBLISH", channel.at, "nobody"}) != NULL &&
-           ask(examination, (const char *const[]){"PUBSUB", "NUMSUB", channel.at}) != NULL;
 }
 
 void examine_server(struct examination *examination)

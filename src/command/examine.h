@@ -26,9 +26,6 @@ void examine_failure(struct examination *examination, int status, const char *fo
 /* Connection, login and latency. false: nothing further can be asked. */
 bool examine_connection(struct examination *examination);
 
-/* Whether a holder that lets go can call the waiter that is next. */
-bool examine_calls(struct examination *examination);
-
 /* Role, version, user, clock, persistence, eviction, replicas, encryption. */
 void examine_server(struct examination *examination);
 

@@ -163,7 +163,8 @@ static int list_row(const struct operation *operation, size_t *shown, const char
         show_json(name, operation->observed);
         return STATUS_OK;
     }
-    show_add_row(&row, name, operation->observed);
+    const struct show_shape shape = show_shape_for(0);
+    show_add_row(&row, &shape, name, operation->observed);
     (void)puts(row.at);
     return STATUS_OK;
 }
@@ -182,7 +183,8 @@ static int list_once(const struct operation *operation)
     if (status == STATUS_OK && !config->json) {
         char storage[SHOW_ROW_MAX];
         struct text head = TEXT_OVER(storage);
-        show_add_row_head(&head);
+        const struct show_shape shape = show_shape_for(0);
+        show_add_row_head(&head, &shape);
         (void)puts(head.at);
     }
     (void)fputs(status == STATUS_OK && config->json ? "[" : "", stdout);
@@ -278,7 +280,8 @@ static int unlock(const struct operation *operation)
     }
     show_victims(config, operation->observed);
     if (!is_comparable(operation->observed)) {
-        log_error("its value is too long to be compared; if it is no longer needed, delete the key");
+        log_error(
+            "its value is too long to be compared; if it is no longer needed, delete the key");
         return STATUS_NONSENSE;
     }
     int status = confirm(config);

@@ -19,8 +19,10 @@ static bool is_foreign(const struct observed_holder *holder)
 
 void show_add_holder(struct text *text, const struct observed_holder *holder)
 {
-    struct lock_blocker blocker = {
-        .holder = holder->holder, .age_ms = holder->age_ms, .left_ms = holder->left_ms, .holders = 1};
+    struct lock_blocker blocker = {.holder = holder->holder,
+                                   .age_ms = holder->age_ms,
+                                   .left_ms = holder->left_ms,
+                                   .holders = 1};
     report_add_blocker(text, &blocker);
     if (holder->holder.slot > 0)
         text_addf(text, ", slot %d", holder->holder.slot);
@@ -270,6 +272,24 @@ void show_json(const char *name, const struct observed *observed)
 
 #define NAME_WIDTH   28
 #define HOLDER_WIDTH 30
+#define NARROWEST    8
+#define OTHERS_WIDTH 23 /* age, left, waiters, and the blanks between all of them */
+#define LAST_WIDTH   30 /* "2026-01-31 02:00:00 status 137" */
+#define BRIEF_WIDTH  22 /* "status 137, 12d05h ago" */
+
+struct show_shape show_shape_for(size_t width)
+{
+    struct show_shape shape = {NAME_WIDTH, HOLDER_WIDTH, false};
+    if (width == 0 || width >= NAME_WIDTH + HOLDER_WIDTH + OTHERS_WIDTH + LAST_WIDTH)
+        return shape;
+    size_t rest = width > OTHERS_WIDTH + BRIEF_WIDTH ? width - OTHERS_WIDTH - BRIEF_WIDTH : 0;
+    shape.brief = true;
+    if (rest >= NAME_WIDTH + HOLDER_WIDTH)
+        return shape;
+    shape.name = rest / 2 > NARROWEST ? rest / 2 : NARROWEST;
+    shape.holder = shape.name;
+    return shape;
+}
 
 size_t show_fit(const char *words, size_t width, size_t *columns)
 {
@@ -299,10 +319,10 @@ static void add_column(struct text *row, const char *words, size_t width)
         text_add_char(row, ' ');
 }
 
-void show_add_row_head(struct text *row)
+void show_add_row_head(struct text *row, const struct show_shape *shape)
 {
-    add_column(row, "NAME", NAME_WIDTH);
-    add_column(row, "HOLDER", HOLDER_WIDTH);
+    add_column(row, "NAME", shape->name);
+    add_column(row, "HOLDER", shape->holder);
     add_column(row, "AGE", 7);
     add_column(row, "LEFT", 7);
     add_column(row, "WAIT", 4);
@@ -335,24 +355,37 @@ static void add_duration_column(struct text *row, int64_t ms)
     add_column(row, words.at, 7);
 }
 
-void show_add_row(struct text *row, const char *name, const struct observed *observed)
+static void add_last_run(struct text *row, const struct observed *observed, bool brief)
+{
+    if (!observed->has_run) {
+        text_add(row, "-");
+    } else if (brief) {
+        int64_t ago = observed->now_ms - observed->run_start_ms - observed->run_duration_ms;
+        text_add(row, "status ");
+        add_status(row, observed->run_status);
+        text_add(row, ", ");
+        text_add_duration(row, ago);
+        text_add(row, " ago");
+    } else {
+        add_moment(row, observed->run_start_ms);
+        text_add(row, " status ");
+        add_status(row, observed->run_status);
+    }
+}
+
+void show_add_row(struct text *row, const struct show_shape *shape, const char *name,
+                  const struct observed *observed)
 {
     char storage[SHOW_ROW_MAX];
     struct text words = TEXT_OVER(storage);
     bool held = observed->holder_count > 0;
-    add_column(row, name, NAME_WIDTH);
+    add_column(row, name, shape->name);
     add_who(&words, observed);
-    add_column(row, words.at, HOLDER_WIDTH);
+    add_column(row, words.at, shape->holder);
     add_duration_column(row, held ? observed->holders[0].age_ms : -1);
     add_duration_column(row, held ? observed->holders[0].left_ms : -1);
     words = TEXT_OVER(storage);
     text_add_int(&words, observed->waiting);
     add_column(row, words.at, 4);
-    if (!observed->has_run) {
-        text_add(row, "-");
-        return;
-    }
-    add_moment(row, observed->run_start_ms);
-    text_add(row, " status ");
-    add_status(row, observed->run_status);
+    add_last_run(row, observed, shape->brief);
 }

@@ -21,9 +21,20 @@ void show_add_holder(struct text *text, const struct observed_holder *holder);
  */
 size_t show_fit(const char *words, size_t width, size_t *columns);
 
+/* The columns of a row: `brief` tells the last run in fewer words. */
+struct show_shape {
+    size_t name;
+    size_t holder;
+    bool brief;
+};
+
+/* The shape that fits into `width` columns, as far as one does; 0: the whole width of --list. */
+struct show_shape show_shape_for(size_t width);
+
 /* One row of --list, and its head. */
 #define SHOW_ROW_MAX 512
-void show_add_row_head(struct text *row);
-void show_add_row(struct text *row, const char *name, const struct observed *observed);
+void show_add_row_head(struct text *row, const struct show_shape *shape);
+void show_add_row(struct text *row, const struct show_shape *shape, const char *name,
+                  const struct observed *observed);
 
 #endif

@@ -41,6 +41,7 @@ struct view {
     sigset_t mask_before;
     size_t rows;
     size_t columns;
+    struct show_shape shape; /* of a row behind its bar */
     char screen[SCREEN_BYTES];
 };
 
@@ -53,6 +54,8 @@ static void read_size(struct view *view)
         view->rows = size.ws_row;
         view->columns = size.ws_col;
     }
+    size_t bar = BAR_WIDTH + 3;
+    view->shape = show_shape_for(view->columns > bar + 1 ? view->columns - bar - 1 : 1);
 }
 
 static void write_all(const char *bytes, size_t length)
@@ -133,7 +136,7 @@ static enum lock_result draw_row(const struct view *view, struct text *screen, c
     if (result != LOCK_OK)
         return result;
     add_bar(&row, view->observed);
-    show_add_row(&row, name, view->observed);
+    show_add_row(&row, &view->shape, name, view->observed);
     add_line(view, screen, row.at);
     return LOCK_OK;
 }
@@ -167,7 +170,7 @@ static void add_title(const struct view *view, struct text *screen)
     add_line(view, screen, title.at);
     title = TEXT_OVER(storage);
     text_addf(&title, "%*s", BAR_WIDTH + 3, "");
-    show_add_row_head(&title);
+    show_add_row_head(&title, &view->shape);
     add_line(view, screen, title.at);
 }
 
