@@ -15,12 +15,12 @@
 static int perform(const struct config *config)
 {
     static int (*const commands[])(const struct config *) = {
-        [MODE_RUN] = command_run,       [MODE_ATTACH] = command_attach,
+        [MODE_RUN] = command_run,         [MODE_ATTACH] = command_attach,
         [MODE_ACQUIRE] = command_acquire, [MODE_EXTEND] = command_extend,
         [MODE_RELEASE] = command_release, [MODE_CHECK] = command_check,
-        [MODE_STATUS] = command_status, [MODE_LIST] = command_list,
-        [MODE_UNLOCK] = command_unlock, [MODE_DOCTOR] = command_doctor,
-        [MODE_HELP] = command_help,     [MODE_VERSION] = command_version,
+        [MODE_STATUS] = command_status,   [MODE_LIST] = command_list,
+        [MODE_UNLOCK] = command_unlock,   [MODE_DOCTOR] = command_doctor,
+        [MODE_HELP] = command_help,       [MODE_VERSION] = command_version,
     };
     return commands[config->mode](config);
 }

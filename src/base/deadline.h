@@ -12,9 +12,9 @@ struct deadline {
 };
 
 enum deadline_result {
-    DEADLINE_READY,   /* the descriptor is ready, or has failed: the next call on it tells */
-    DEADLINE_PASSED,  /* it is at_ms */
-    DEADLINE_WOKEN    /* wake_fd is readable */
+    DEADLINE_READY,  /* the descriptor is ready, or has failed: the next call on it tells */
+    DEADLINE_PASSED, /* it is at_ms */
+    DEADLINE_WOKEN   /* wake_fd is readable */
 };
 
 /* The same wake_fd, but no later than `at_ms`. */

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TOKEN_BYTES  20                    /* 160 random bits */
-#define TOKEN_LENGTH (TOKEN_BYTES * 2)     /* in hexadecimal digits */
+#define TOKEN_BYTES  20                /* 160 random bits */
+#define TOKEN_LENGTH (TOKEN_BYTES * 2) /* in hexadecimal digits */
 
 /* Writes TOKEN_LENGTH hexadecimal digits and a NUL. false: libsodium refuses to start. */
 bool token_make(char token[TOKEN_LENGTH + 1]);

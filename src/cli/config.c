@@ -31,7 +31,7 @@ struct load {
     const char *config_path;                   /* --config on the command line */
     struct operands operands;
     const struct option_row *mode_row; /* the option that chose the mode; NULL: none */
-    struct setting password_file;              /* the one that counts; row NULL: none */
+    struct setting password_file;      /* the one that counts; row NULL: none */
     struct log_settings log;
 };
 
@@ -263,8 +263,8 @@ static bool is_same_server(const struct url *a, const struct url *b)
 static enum exit_status check_servers(const struct load *load)
 {
     const struct config *config = load->config;
-    bool steps = config->mode == MODE_ACQUIRE || config->mode == MODE_EXTEND ||
-                 config->mode == MODE_RELEASE;
+    bool steps =
+        config->mode == MODE_ACQUIRE || config->mode == MODE_EXTEND || config->mode == MODE_RELEASE;
 
     if (config->server_count == 1)
         return STATUS_OK;
@@ -281,7 +281,8 @@ static enum exit_status check_servers(const struct load *load)
         return refused(load, OPTION_SLOTS, OPTION_URL);
     }
     if (config->wait_replicas > 0) {
-        log_error("--wait-replicas is for one server; the servers of a quorum vouch for each other");
+        log_error(
+            "--wait-replicas is for one server; the servers of a quorum vouch for each other");
         return refused(load, OPTION_WAIT_REPLICAS, OPTION_URL);
     }
     if (steps) {

@@ -48,7 +48,7 @@ enum config_source {
 };
 
 #define CONFIG_SERVERS_MAX 15
-#define CONFIG_NAME_MAX 512 /* bytes in a lock's NAME */
+#define CONFIG_NAME_MAX    512 /* bytes in a lock's NAME */
 
 /* Read where --config names no other; a packager may move it. */
 #ifndef REDISLOCK_CONFIG_FILE
@@ -57,7 +57,7 @@ enum config_source {
 
 struct config {
     enum config_mode mode;
-    const char *name; /* NAME, 1..CONFIG_NAME_MAX bytes; NULL where the mode goes without */
+    const char *name;     /* NAME, 1..CONFIG_NAME_MAX bytes; NULL where the mode goes without */
     char *const *command; /* COMMAND and its arguments, NULL-terminated; for -c: /bin/sh -c LINE */
 
     char *const *names;  /* --status: one or more, NULL-terminated */
@@ -78,7 +78,7 @@ struct config {
     const char *prefix;        /* "lock:" */
     int64_t connect_timeout_ms;
     int wait_replicas;
-    const char *sentinel_user;          /* for sentinels, which have users of their own */
+    const char *sentinel_user; /* for sentinels, which have users of their own */
     const char *sentinel_password_file;
     struct secret sentinel_password;
 

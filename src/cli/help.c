@@ -15,9 +15,10 @@
 #define HELP_COLUMN 26
 
 static const char *const group_titles[GROUP_COUNT] = {
-    [GROUP_SERVER] = "The server", [GROUP_LOCK] = "The lock",       [GROUP_COMMAND] = "The command",
-    [GROUP_MESSAGES] = "Messages", [GROUP_SCRIPTS] = "For scripts",
-    [GROUP_OPERATORS] = "For operators", [GROUP_OTHER] = "Other options",
+    [GROUP_SERVER] = "The server",   [GROUP_LOCK] = "The lock",
+    [GROUP_COMMAND] = "The command", [GROUP_MESSAGES] = "Messages",
+    [GROUP_SCRIPTS] = "For scripts", [GROUP_OPERATORS] = "For operators",
+    [GROUP_OTHER] = "Other options",
 };
 
 static const char introduction[] =

@@ -68,8 +68,7 @@ static enum exit_status make_shell_command(struct config *config, char *line)
     return STATUS_OK;
 }
 
-static enum exit_status take_command(struct operands *operands, struct config *config,
-                                     char **rest)
+static enum exit_status take_command(struct operands *operands, struct config *config, char **rest)
 {
     bool line_before = operands->shell_line != NULL;
     enum exit_status status;

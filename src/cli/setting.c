@@ -322,8 +322,8 @@ static enum exit_status store_url(struct config *config, const struct setting *s
 {
     const char *at = setting->value;
     enum exit_status status = STATUS_OK;
-    bool adds = setting->source == SOURCE_COMMAND_LINE &&
-                config->servers_source == SOURCE_COMMAND_LINE;
+    bool adds =
+        setting->source == SOURCE_COMMAND_LINE && config->servers_source == SOURCE_COMMAND_LINE;
     size_t before;
 
     if (!adds)

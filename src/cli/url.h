@@ -35,15 +35,15 @@ struct url_place {
 
 struct url {
     enum url_scheme scheme;
-    bool tls; /* rediss:// */
+    bool tls;                    /* rediss:// */
     char host[URL_HOST_MAX + 1]; /* TCP: name or literal, IPv6 without brackets, zone kept (%lo) */
     uint16_t port;               /* TCP: 1..65535, default 6379 */
     char path[URL_PATH_MAX + 1]; /* UNIX: absolute, percent-decoded once */
     char user[URL_USER_MAX + 1]; /* "" when none is named */
     struct secret password;      /* owned; url_wipe releases it */
     int db;                      /* 0 by default */
-    char master[URL_MASTER_MAX + 1]; /* SENTINEL: its name there */
-    int place_count;                 /* SENTINEL, CLUSTER: 1..URL_PLACES_MAX; else 0 */
+    char master[URL_MASTER_MAX + 1];         /* SENTINEL: its name there */
+    int place_count;                         /* SENTINEL, CLUSTER: 1..URL_PLACES_MAX; else 0 */
     struct url_place places[URL_PLACES_MAX]; /* the first is host and port as well */
 };
 

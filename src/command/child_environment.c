@@ -49,8 +49,8 @@ bool child_environment_make(struct child_environment *environment, char *const *
     while (caller[count] != NULL)
         count++;
     size_t size = sizeof(NAME_IS) + strlen(name) + sizeof(KEY_IS) +
-                  (key != NULL ? strlen(key) : 0) + sizeof(FENCE_IS) + DIGITS +
-                  sizeof(SLOT_IS) + DIGITS + 1;
+                  (key != NULL ? strlen(key) : 0) + sizeof(FENCE_IS) + DIGITS + sizeof(SLOT_IS) +
+                  DIGITS + 1;
     char **entries = malloc((count + ADDED + 1) * sizeof(*entries));
     char *storage = malloc(size);
     if (entries == NULL || storage == NULL) {

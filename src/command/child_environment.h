@@ -9,8 +9,8 @@
 #include "base/text.h"
 
 struct child_environment {
-    char **entries; /* NULL-terminated; the array is owned, the caller's strings are borrowed */
-    char *own;      /* storage of the added strings, owned */
+    char **entries;     /* NULL-terminated; the array is owned, the caller's strings are borrowed */
+    char *own;          /* storage of the added strings, owned */
     const char *marker; /* the entry REDISLOCK_LOCK_KEY=…, or REDISLOCK_NAME=… without a lock */
 };
 

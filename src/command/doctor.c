@@ -82,10 +82,10 @@ static void try_waiting(struct trial *trial)
     struct deadline deadline = in_time(trial);
     struct deadline short_wait = {clock_boot_ms() + WAIT_MS, -1};
     if (passed(trial, other, "refuse", lock_acquire(other, false, &deadline), LOCK_HELD) &&
-        passed(trial, other, "wait for",
-               lock_wait(other, &waiting, trial->examination->config->connect_timeout_ms,
-                         &short_wait),
-               LOCK_HELD)) {
+        passed(
+            trial, other, "wait for",
+            lock_wait(other, &waiting, trial->examination->config->connect_timeout_ms, &short_wait),
+            LOCK_HELD)) {
         if (trial->polls)
             examine_warning("waiting works by polling only: allow +multi +exec +subscribe "
                             "+unsubscribe +publish +pubsub and the channels %s*",
@@ -107,9 +107,10 @@ static void try_lock(struct trial *trial, struct lock *lock, const char *what)
     if (good && trial->settings.mode == LOCK_MODE_EXCLUSIVE && trial->settings.server_count == 1)
         try_waiting(trial);
     good = passed(trial, lock, "release",
-                  lock_release(lock, NULL, clock_boot_ms() +
-                                               trial->examination->config->connect_timeout_ms),
-                  LOCK_OK) && good;
+                  lock_release(lock, NULL,
+                               clock_boot_ms() + trial->examination->config->connect_timeout_ms),
+                  LOCK_OK) &&
+           good;
     if (good)
         examine_ok("%s lock can be acquired, extended and released", what);
     lock_forget(lock);

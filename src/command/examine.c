@@ -122,8 +122,7 @@ bool examine_connection(struct examination *examination)
         int64_t took_us;
         enum server_error error;
         if (!ping(examination, &took_us, &error)) {
-            examine_failure(examination, status_of(error), "%s",
-                            client_why(examination->client));
+            examine_failure(examination, status_of(error), "%s", client_why(examination->client));
             return false;
         }
         if (i > 0 && took_us < best_us) /* the first one connected */
@@ -204,8 +203,9 @@ static void examine_user(struct examination *examination)
     if (reply == NULL || reply->kind != REPLY_STRING)
         examine_ok("logged in (ACL WHOAMI is refused, so the user cannot be shown)");
     else if (!has_secret && examination->url->scheme != URL_UNIX)
-        examine_warning("user %s needs no password: whoever reaches this server can take locks away",
-                        reply->bytes);
+        examine_warning(
+            "user %s needs no password: whoever reaches this server can take locks away",
+            reply->bytes);
     else
         examine_ok("logged in as %s", reply->bytes);
 }
@@ -229,7 +229,8 @@ static void examine_clock(struct examination *examination)
     text_add_duration(&shown, apart < 0 ? -apart : apart);
     if (apart > CLOCK_WARN_MS || apart < -CLOCK_WARN_MS)
         examine_warning("the clocks of this host and the server are %s apart: locks do not mind, "
-                        "but mend it (ntp)", shown.at);
+                        "but mend it (ntp)",
+                        shown.at);
     else
         examine_ok("the clocks of this host and the server are %s apart", shown.at);
 }
@@ -245,10 +246,11 @@ static void examine_memory(struct examination *examination)
     if (most == 0)
         examine_ok("memory is not limited, so no lock is evicted");
     else if (strcmp(policy, "noeviction") != 0)
-        examine_warning("maxmemory-policy %s can evict a lock: set noeviction, or use another server",
-                        policy);
+        examine_warning(
+            "maxmemory-policy %s can evict a lock: set noeviction, or use another server", policy);
     else if (used > most / 100 * MEMORY_WARN_SHARE)
-        examine_warning("memory is over %d %% full: then no lock can be acquired", MEMORY_WARN_SHARE);
+        examine_warning("memory is over %d %% full: then no lock can be acquired",
+                        MEMORY_WARN_SHARE);
     else
         examine_ok("maxmemory-policy noeviction: no lock is evicted");
 }
@@ -276,7 +278,8 @@ static void examine_replicas(struct examination *examination)
     int64_t count = info_number(info, "connected_slaves");
     if (count > 0)
         examine_warning("%lld replica(s): a failover can lose a lock that was not yet replicated; "
-                        "fences still rise", (long long)count);
+                        "fences still rise",
+                        (long long)count);
     else if (count == 0)
         examine_ok("no replicas, so no failover can lose a lock");
 }

@@ -99,8 +99,7 @@ static int64_t turn(void *context)
     bool restored = false;
     enum lock_result result = lock_extend(keep->lock);
     /* once the child is being stopped for it, the lock is not to come back */
-    bool expired =
-        clock_boot_ms() >= lease_stop_at(keep->lease, lock_confirmed_ms(keep->lock));
+    bool expired = clock_boot_ms() >= lease_stop_at(keep->lease, lock_confirmed_ms(keep->lock));
     if (result == LOCK_GONE && keep->config->restore && !expired) {
         result = lock_restore(keep->lock);
         restored = result == LOCK_OK;

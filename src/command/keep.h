@@ -23,12 +23,12 @@ struct keep {
     struct keeper keeper;
     int stop_timer; /* pushed to the lease's stop and kill times */
     int kill_timer;
-    int lost_fd;            /* readable after a definite loss */
-    bool failing;           /* the last turn could not extend */
-    bool told;              /* that it will not be in time */
-    int64_t retry_ms;       /* the next pause while failing */
-    atomic_bool lost;       /* set after `loss` is complete */
-    char loss[512];         /* why, in words */
+    int lost_fd;      /* readable after a definite loss */
+    bool failing;     /* the last turn could not extend */
+    bool told;        /* that it will not be in time */
+    int64_t retry_ms; /* the next pause while failing */
+    atomic_bool lost; /* set after `loss` is complete */
+    char loss[512];   /* why, in words */
 };
 
 /* Prepares; starts nothing. */

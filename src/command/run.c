@@ -163,7 +163,8 @@ static int run_child(struct run *run, const struct child_environment *environmen
     const struct spawn_request request = {run->config->command, environment->entries,
                                           &run->taking.signals, !run->config->foreground};
     struct supervisor_plan plan = plan_for(run, environment);
-    int status = taking_interrupted(&run->taking); /* the last moment at which a signal is ours alone */
+    int status =
+        taking_interrupted(&run->taking); /* the last moment at which a signal is ours alone */
     if (status == STATUS_OK) {
         enum spawn_result result = spawn_child(&request, &plan.child);
         if (result != SPAWN_OK)

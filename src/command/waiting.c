@@ -13,8 +13,8 @@
 void waiting_init(struct waiting *waiting, const struct config *config)
 {
     *waiting = (struct waiting){.config = config};
-    waiting->terminal = config->log_format == LOG_FORMAT_TEXT && !config->quiet &&
-                        isatty(STDERR_FILENO) == 1;
+    waiting->terminal =
+        config->log_format == LOG_FORMAT_TEXT && !config->quiet && isatty(STDERR_FILENO) == 1;
 }
 
 static void tell_event(struct waiting *waiting, const struct lock_blocker *blocker)
@@ -30,8 +30,7 @@ static bool note(struct waiting *waiting, const struct lock_blocker *blocker)
 {
     bool same = waiting->begun && waiting->told.fence == blocker->holder.fence &&
                 waiting->told.kind == blocker->holder.kind &&
-                waiting->told.holders == blocker->holders &&
-                waiting->told.ahead == blocker->ahead;
+                waiting->told.holders == blocker->holders && waiting->told.ahead == blocker->ahead;
     waiting->begun = true;
     waiting->told.fence = blocker->holder.fence;
     waiting->told.kind = blocker->holder.kind;

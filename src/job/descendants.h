@@ -18,7 +18,7 @@ struct descendants {
     pid_t root;       /* whose descendants */
     pid_t except;     /* a child of root that does not count (the guard), with its own; 0: none */
     int64_t since_ms; /* clock_boot_ms when the command was started: older children do not count */
-    pid_t child;      /* the command: of children that started in its very tick, the ones before it */
+    pid_t child; /* the command: of children that started in its very tick, the ones before it */
 };
 
 /* Adopts orphans from now on. */

@@ -13,8 +13,8 @@
 #include <sys/types.h>
 
 struct guard {
-    pid_t pid;  /* 0: none */
-    int pipe;   /* held open by redislock; its end is the sign */
+    pid_t pid; /* 0: none */
+    int pipe;  /* held open by redislock; its end is the sign */
 };
 
 #define GUARD_NONE ((struct guard){0, -1})

@@ -25,9 +25,10 @@
 #include "job/descendants.h"
 #include "job/guard.h"
 
-#define GUARD_AFTER_MS  500 /* a job that ends sooner pays for no guard; at most a sixth of the lease */
-#define LOST_GRACE_MS   1000
-#define SWEEP_MS        10
+#define GUARD_AFTER_MS                                                                             \
+    500 /* a job that ends sooner pays for no guard; at most a sixth of the lease */
+#define LOST_GRACE_MS 1000
+#define SWEEP_MS      10
 
 struct supervisor {
     const struct supervisor_plan *plan;
@@ -39,10 +40,10 @@ struct supervisor {
     bool stopping;
     bool killing;
     bool told_to_stop; /* TSTP was forwarded */
-    bool stop_told; /* the stop timer has struck; the keeper may go on pushing it */
-    int quiet_sweeps; /* in a row that found no descendant */
-    int timer;        /* the next of the times below */
-    int stop_timer;   /* of the lease, once settled */
+    bool stop_told;    /* the stop timer has struck; the keeper may go on pushing it */
+    int quiet_sweeps;  /* in a row that found no descendant */
+    int timer;         /* the next of the times below */
+    int stop_timer;    /* of the lease, once settled */
     int kill_timer;
     int lost_fd;
     int64_t settle_at;
@@ -116,8 +117,7 @@ static void lease_ran_out(struct supervisor *s)
         return;
     }
     /* the grace ends at the lease's kill time, also if an extension should succeed meanwhile */
-    begin_stop(s, SUPERVISOR_EXPIRED, s->plan->stop_signal,
-               clock_boot_ms() + s->plan->grace_ms);
+    begin_stop(s, SUPERVISOR_EXPIRED, s->plan->stop_signal, clock_boot_ms() + s->plan->grace_ms);
 }
 
 static void lock_lost(struct supervisor *s)

@@ -34,7 +34,8 @@ static enum lock_result extend_once(struct lock *lock, const struct text *probe)
                                      arguments.count,
                                      &lock->keys.all[exclusive ? KEYS_LOCK : KEYS_HOLDERS],
                                      arguments.at,
-                                     probe, false};
+                                     probe,
+                                     false};
     return keep_once(lock, &call);
 }
 
@@ -63,8 +64,13 @@ enum lock_result lock_restore(struct lock *lock)
     arguments_add_number(&arguments, inside_expiry(lock));
     arguments_add_number(&arguments, lock->fence);
     arguments_add_number(&arguments, state_kept_ms);
-    const struct script_call call = {&SCRIPT_RESTORE, 3, arguments.count, keys, arguments.at,
-                                     &lock->keys.all[KEYS_PROBE], false};
+    const struct script_call call = {&SCRIPT_RESTORE,
+                                     3,
+                                     arguments.count,
+                                     keys,
+                                     arguments.at,
+                                     &lock->keys.all[KEYS_PROBE],
+                                     false};
     enum lock_result result = keep_once(lock, &call);
     if (result != LOCK_OK)
         inside_note_outcome(lock);
@@ -121,8 +127,8 @@ enum lock_result lock_check(struct lock *lock, int64_t fence, const struct deadl
     arguments_add_number(&arguments, fence);
     arguments_add_number(&arguments, clock_wall_ms());
     /* the probe: a stale replica's word is worth nothing here either */
-    const struct script_call call = {&SCRIPT_CHECK, 2, arguments.count, keys, arguments.at,
-                                     &lock->keys.all[KEYS_PROBE], false};
+    const struct script_call call = {
+        &SCRIPT_CHECK, 2, arguments.count, keys, arguments.at, &lock->keys.all[KEYS_PROBE], false};
     struct pause pause = PAUSE_START;
     enum lock_result result;
     do {
@@ -160,8 +166,13 @@ static enum lock_result release_once(struct lock *lock, const struct lock_run_re
     arguments_add_number(&arguments, record != NULL ? record->duration_ms : 0);
     arguments_add_number(&arguments, record != NULL ? record->status : 0);
     arguments_add_word(&arguments, again ? "again" : "");
-    const struct script_call call = {&SCRIPT_RELEASE, KEYS_LEASES + 1, arguments.count,
-                                     lock->keys.all,  arguments.at,    NULL, false};
+    const struct script_call call = {&SCRIPT_RELEASE,
+                                     KEYS_LEASES + 1,
+                                     arguments.count,
+                                     lock->keys.all,
+                                     arguments.at,
+                                     NULL,
+                                     false};
     const struct reply *reply = NULL;
     enum server_error error = script_run(lock->client, &call, &reply, deadline);
     return inside_verdict(lock, error, reply);
@@ -174,14 +185,14 @@ enum lock_result lock_release(struct lock *lock, const struct lock_run_record *r
         return quorum_release(lock->quorum, record, until_ms);
     struct pause pause = PAUSE_START;
     struct deadline deadline = {until_ms, -1};
-    deadline = deadline_sooner(deadline,
-                               lease_valid_until(&lock->settings.lease, lock->confirmed_ms));
+    deadline =
+        deadline_sooner(deadline, lease_valid_until(&lock->settings.lease, lock->confirmed_ms));
     bool maybe_released = false;
     enum lock_result result;
     for (;;) {
         struct deadline attempt = deadline_sooner(deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
-        result = release_once(lock, record, maybe_released || (record != NULL && record->only_if_held),
-                              &attempt);
+        result = release_once(lock, record,
+                              maybe_released || (record != NULL && record->only_if_held), &attempt);
         if (result != LOCK_UNAVAILABLE)
             break;
         maybe_released = maybe_released || client_outcome_unknown(lock->client);

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAGIC         "redislock1"
-#define FIELD_COUNT   11
-#define BOOT_DIGITS   8  /* of the boot id: enough to tell two boots of one host apart */
-#define WORD_SHOWN    64 /* bytes of a host's, user's or command's name that are kept */
+#define MAGIC       "redislock1"
+#define FIELD_COUNT 11
+#define BOOT_DIGITS 8  /* of the boot id: enough to tell two boots of one host apart */
+#define WORD_SHOWN  64 /* bytes of a host's, user's or command's name that are kept */
 
 static bool is_plain(unsigned char byte)
 {

@@ -26,16 +26,16 @@ struct lock {
     int64_t cancel_ms; /* that a cancellation may take */
     int64_t fence;
     int slot;
-    bool loose_ends; /* an ACQUIRE or RESTORE went out that may still arrive */
-    bool in_line;    /* a ticket of ours may stand in the queue */
-    bool polls;      /* waits without pub/sub */
-    int64_t ticket;  /* its number; 0: none yet */
+    bool loose_ends;        /* an ACQUIRE or RESTORE went out that may still arrive */
+    bool in_line;           /* a ticket of ours may stand in the queue */
+    bool polls;             /* waits without pub/sub */
+    int64_t ticket;         /* its number; 0: none yet */
     int64_t known_fence;    /* of the exclusive holder that we were told of last */
     int64_t known_ttl_ms;   /* how long a lease it takes each time; 0: we know of none */
     int64_t known_until_ms; /* until when its lease runs as far as we know (clock_boot_ms) */
     struct lock_blocker blocker;
-    struct text mode;  /* x, s or the number of slots, as the scripts want it */
-    struct text head;  /* "redislock1:TOKEN:" */
+    struct text mode; /* x, s or the number of slots, as the scripts want it */
+    struct text head; /* "redislock1:TOKEN:" */
     struct text tail;
     struct text value; /* the whole value, once acquired */
     char token[TOKEN_LENGTH + 1];
@@ -44,7 +44,7 @@ struct lock {
     char tail_storage[HOLDER_VALUE_MAX];
     char value_storage[HOLDER_VALUE_MAX + 1];
     char why_before[512]; /* what had failed before a cancellation, which is not to hide it */
-    struct keys keys; /* the last: lock_open clears what stands before it */
+    struct keys keys;     /* the last: lock_open clears what stands before it */
 };
 
 /* The arguments of a script, numbers spelled out. */

@@ -3,12 +3,12 @@
  */
 #include "lock/lease.h"
 
-#define DRIFT_DIVISOR    100 /* 1 % */
-#define ROUNDING_MS      10
-#define RESERVE_MAX_MS   500
-#define GRACE_MAX_MS     10000
-#define ATTEMPT_MIN_MS   50
-#define ATTEMPT_MAX_MS   2000
+#define DRIFT_DIVISOR  100 /* 1 % */
+#define ROUNDING_MS    10
+#define RESERVE_MAX_MS 500
+#define GRACE_MAX_MS   10000
+#define ATTEMPT_MIN_MS 50
+#define ATTEMPT_MAX_MS 2000
 
 static int64_t smaller(int64_t a, int64_t b)
 {

@@ -13,13 +13,13 @@
 #include "lock/inside.h"
 #include "lock/pause.h"
 
-#define LOOK_AFTER_MS    50    /* past the expiry that is waited for: the server's clock decides */
-#define LOOK_PLACE_MS    200   /* later for each place: those ahead may have died or left unseen */
-#define LOOK_FOREIGN_MS  1000  /* nobody calls when another program lets go */
-#define LOOK_LIVELY_MS   2000  /* somebody watches the line on a terminal */
-#define LOOK_LATEST_MS   60000 /* holders change unseen, and the next one's expiry may be sooner */
-#define POLL_FIRST_MS    100   /* without pub/sub: the first in line, and the others */
-#define POLL_OTHERS_MS   1000
+#define LOOK_AFTER_MS   50    /* past the expiry that is waited for: the server's clock decides */
+#define LOOK_PLACE_MS   200   /* later for each place: those ahead may have died or left unseen */
+#define LOOK_FOREIGN_MS 1000  /* nobody calls when another program lets go */
+#define LOOK_LIVELY_MS  2000  /* somebody watches the line on a terminal */
+#define LOOK_LATEST_MS  60000 /* holders change unseen, and the next one's expiry may be sooner */
+#define POLL_FIRST_MS   100   /* without pub/sub: the first in line, and the others */
+#define POLL_OTHERS_MS  1000
 
 /* When to look by our own clock, after the line was seen as `blocker` says. */
 static int64_t look_at(const struct lock *lock, const struct lock_waiting *waiting)
@@ -110,7 +110,8 @@ static enum lock_result wait_in_line(struct lock *lock, const struct lock_waitin
         enum lock_result result = ask(lock, want, connect_ms, deadline);
         if (result != LOCK_HELD || clock_boot_ms() >= deadline->at_ms)
             return result;
-        if (want == ACQUIRE_CLAIM) { /* we came too late for the grant: back into line, and listen */
+        if (want ==
+            ACQUIRE_CLAIM) { /* we came too late for the grant: back into line, and listen */
             want = ACQUIRE_WAIT;
             continue;
         }

@@ -12,10 +12,10 @@
 #include "lock/pause.h"
 #include "lock/quorum.h"
 
-#define TOMBSTONE_MS  120000 /* longer than a command can be on its way */
-#define CANCEL_MS     1000
-#define WAIT_ANSWER_MS 500 /* past the time that WAIT itself may take */
-#define POLL_LEASE_MS 5000 /* a polling waiter counts so long after it last asked */
+#define TOMBSTONE_MS   120000 /* longer than a command can be on its way */
+#define CANCEL_MS      1000
+#define WAIT_ANSWER_MS 500  /* past the time that WAIT itself may take */
+#define POLL_LEASE_MS  5000 /* a polling waiter counts so long after it last asked */
 
 void arguments_add(struct script_arguments *arguments, const struct text *text)
 {
@@ -279,15 +279,21 @@ enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
     acquire_arguments(lock, want, &arguments);
     /* a refusal that writes nothing is checked by a probe; the others fail on a read-only server */
     const struct text *probe = want == ACQUIRE_TRY ? &lock->keys.all[KEYS_PROBE] : NULL;
-    const struct script_call call = {&SCRIPT_ACQUIRE, KEYS_TOMBSTONE + 1, arguments.count,
-                                     lock->keys.all, arguments.at, probe, false};
+    const struct script_call call = {&SCRIPT_ACQUIRE,
+                                     KEYS_TOMBSTONE + 1,
+                                     arguments.count,
+                                     lock->keys.all,
+                                     arguments.at,
+                                     probe,
+                                     false};
     const struct reply *reply;
     bool listens = want == ACQUIRE_WAIT && !lock->polls;
     lock->why_before[0] = '\0';
     lock->in_line = lock->in_line || want == ACQUIRE_WAIT || want == ACQUIRE_CLAIM;
     enum server_error error =
-        listens ? script_run_and_subscribe(lock->client, &call, &lock->keys.channel, &reply, deadline)
-                : script_run(lock->client, &call, &reply, deadline);
+        listens
+            ? script_run_and_subscribe(lock->client, &call, &lock->keys.channel, &reply, deadline)
+            : script_run(lock->client, &call, &reply, deadline);
     if (error != SERVER_OK) {
         inside_note_outcome(lock);
         /* with a full memory no transaction is taken, but a script that keeps our place is */
@@ -310,7 +316,8 @@ enum lock_result inside_raise_fence(struct lock *lock, int64_t fence,
     arguments_add(&arguments, &raised);
     arguments_add_number(&arguments, fence);
     arguments_add_number(&arguments, inside_expiry(lock));
-    const struct script_call call = {&SCRIPT_FENCE, 3, arguments.count, keys, arguments.at, NULL, false};
+    const struct script_call call = {&SCRIPT_FENCE, 3,    arguments.count, keys, arguments.at,
+                                     NULL,          false};
     const struct reply *reply = NULL;
     enum server_error error = script_run(lock->client, &call, &reply, deadline);
     enum lock_result result = inside_verdict(lock, error, reply);
@@ -355,8 +362,9 @@ static enum lock_result wait_for_replicas(struct lock *lock, const struct deadli
                   client_address(lock->client), (long long)reply->integer, wanted);
     } else {
         if (error == SERVER_OK)
-            error = reply->kind == REPLY_ERROR ? client_refused(lock->client, reply)
-                                               : client_nonsense(lock->client, "answers WAIT with no number");
+            error = reply->kind == REPLY_ERROR
+                        ? client_refused(lock->client, reply)
+                        : client_nonsense(lock->client, "answers WAIT with no number");
         result = inside_of_error(error);
         text_addf(&why, "%s (waiting for replicas)", client_why(lock->client));
     }

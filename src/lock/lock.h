@@ -24,35 +24,35 @@ struct lock;
 enum lock_mode { LOCK_MODE_EXCLUSIVE, LOCK_MODE_SHARED, LOCK_MODE_SLOTS };
 
 struct lock_settings {
-    const char *name;     /* outlives the lock, as the other strings do */
+    const char *name; /* outlives the lock, as the other strings do */
     const char *prefix;
-    const char *command;  /* shown to others as what runs */
-    pid_t pid;            /* and as whose */
+    const char *command; /* shown to others as what runs */
+    pid_t pid;           /* and as whose */
     struct lease lease;
-    int64_t min_hold_ms;  /* 0: none */
+    int64_t min_hold_ms; /* 0: none */
     enum lock_mode mode;
-    int slots;            /* with LOCK_MODE_SLOTS: at most so many holders, 1..HOLDER_SLOTS_MAX */
-    int server_count;                     /* 1, or the N of a quorum */
-    struct client_settings server;        /* the one */
+    int slots;        /* with LOCK_MODE_SLOTS: at most so many holders, 1..HOLDER_SLOTS_MAX */
+    int server_count; /* 1, or the N of a quorum */
+    struct client_settings server;         /* the one */
     const struct client_settings *servers; /* with a quorum: all N; outlives the lock */
-    bool no_restore;   /* of a quorum's members: what vanished is lost */
-    int wait_replicas; /* so many must acknowledge an acquisition; 0: none */
+    bool no_restore;                       /* of a quorum's members: what vanished is lost */
+    int wait_replicas;                     /* so many must acknowledge an acquisition; 0: none */
 };
 
 enum lock_result {
     LOCK_OK,
-    LOCK_HELD,        /* by somebody else: lock_blocker */
+    LOCK_HELD,             /* by somebody else: lock_blocker */
     LOCK_DUPLICATE_SERVER, /* two names of a quorum are one server */
-    LOCK_OTHER_SLOTS, /* in use with another number of slots: lock_blocker's slots */
-    LOCK_GONE,        /* the key vanished and may not be put back */
-    LOCK_TAKEN,       /* another value is in the key */
-    LOCK_INTERRUPTED, /* the deadline's wake_fd became readable */
-    LOCK_UNAVAILABLE, /* no working server until the deadline */
-    LOCK_DENIED,      /* authentication or ACL */
-    LOCK_UNTRUSTED,   /* TLS verification */
+    LOCK_OTHER_SLOTS,      /* in use with another number of slots: lock_blocker's slots */
+    LOCK_GONE,             /* the key vanished and may not be put back */
+    LOCK_TAKEN,            /* another value is in the key */
+    LOCK_INTERRUPTED,      /* the deadline's wake_fd became readable */
+    LOCK_UNAVAILABLE,      /* no working server until the deadline */
+    LOCK_DENIED,           /* authentication or ACL */
+    LOCK_UNTRUSTED,        /* TLS verification */
     LOCK_TOO_FEW_REPLICAS, /* acknowledged the acquisition, which was given up */
-    LOCK_NOT_A_LOCK,  /* the key holds another type */
-    LOCK_NONSENSE,    /* a reply without sense */
+    LOCK_NOT_A_LOCK,       /* the key holds another type */
+    LOCK_NONSENSE,         /* a reply without sense */
     LOCK_BAD_DATABASE,
     LOCK_OS
 };

@@ -120,10 +120,14 @@ static void read_field(struct observed *observed, const struct reply *field,
         const char *name;
         int64_t *to;
     } numbers[] = {
-        {"fence", &observed->fence},          {"slots", &observed->slots},
-        {"runs", &observed->runs},            {"skips", &observed->skips},
-        {"losses", &observed->losses},        {"last_start", &observed->run_start_ms},
-        {"last_ms", &observed->run_duration_ms}, {"last_status", &observed->run_status},
+        {"fence", &observed->fence},
+        {"slots", &observed->slots},
+        {"runs", &observed->runs},
+        {"skips", &observed->skips},
+        {"losses", &observed->losses},
+        {"last_start", &observed->run_start_ms},
+        {"last_ms", &observed->run_duration_ms},
+        {"last_status", &observed->run_status},
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (reply_is(field, numbers[i].name))
@@ -159,8 +163,9 @@ enum lock_result observer_look(struct observer *observer, const char *name,
     keys_make(&observer->keys, observer->prefix, name, "");
     arguments_add_number(&arguments, clock_wall_ms());
     arguments_add_number(&arguments, OBSERVE_HOLDERS_MAX);
-    const struct script_call call = {&SCRIPT_STATUS,      KEYS_HOLDERS + 1, arguments.count,
-                                     observer->keys.all, arguments.at,     NULL, false};
+    const struct script_call call = {
+        &SCRIPT_STATUS, KEYS_HOLDERS + 1, arguments.count, observer->keys.all, arguments.at, NULL,
+        false};
     const struct reply *reply = NULL;
     enum lock_result result = run(observer, &call, &reply, deadline);
     if (result != LOCK_OK)
@@ -187,12 +192,12 @@ enum lock_result observer_unlock(struct observer *observer, const char *name,
         const struct observed_holder *holder = &observed->holders[i];
         if (holder->value_length > HOLDER_VALUE_MAX)
             continue; /* a foreign value that we have not kept whole */
-        arguments[count++] = (struct text){.at = (char *)(uintptr_t)holder->value,
-                                           .length = holder->value_length};
+        arguments[count++] =
+            (struct text){.at = (char *)(uintptr_t)holder->value, .length = holder->value_length};
     }
     keys_make(&observer->keys, observer->prefix, name, "");
-    const struct script_call call = {&SCRIPT_UNLOCK,      KEYS_LEASES + 1, count,
-                                     observer->keys.all, arguments,       NULL, false};
+    const struct script_call call = {
+        &SCRIPT_UNLOCK, KEYS_LEASES + 1, count, observer->keys.all, arguments, NULL, false};
     const struct reply *reply = NULL;
     enum lock_result result = run(observer, &call, &reply, deadline);
     if (result == LOCK_OK && (reply->count < 2 || !reply_number(&reply->items[1], removed)))

@@ -12,7 +12,7 @@ struct pause {
     int64_t next_ms;
 };
 
-#define PAUSE_START ((struct pause){50})
+#define PAUSE_START  ((struct pause){50})
 #define PAUSE_MAX_MS 1000
 
 /*

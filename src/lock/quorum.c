@@ -167,8 +167,8 @@ static bool is_duplicate(const struct quorum *quorum, int *which)
         if (refused->result != LOCK_HELD)
             continue;
         for (int j = 0; j < quorum->count; j++) {
-            if (j != i && strcmp(refused->lock->blocker.holder.token,
-                                 quorum->members[j].lock->token) == 0) {
+            if (j != i &&
+                strcmp(refused->lock->blocker.holder.token, quorum->members[j].lock->token) == 0) {
                 *which = i;
                 return true;
             }
@@ -197,9 +197,8 @@ static void collect_votes(struct quorum *quorum)
 static enum lock_result confirm(struct quorum *quorum, const struct deadline *deadline)
 {
     collect_votes(quorum);
-    const struct question raise = {.ask = ask_raise_fence,
-                                   .deadline = attempt(quorum, deadline),
-                                   .number = quorum->fence};
+    const struct question raise = {
+        .ask = ask_raise_fence, .deadline = attempt(quorum, deadline), .number = quorum->fence};
     ask_all(quorum, &raise);
     bool in_time = clock_boot_ms() < lease_stop_at(&quorum->lease, quorum->confirmed_ms);
     if (count_of(quorum, LOCK_OK) >= quorum->majority && in_time)
@@ -433,8 +432,8 @@ static enum lock_result judge_extension(struct quorum *quorum)
     }
     int silent = member_with(quorum, LOCK_UNAVAILABLE);
     struct text why = TEXT_OVER(quorum->why);
-    text_addf(&why, "%d of %d servers still hold the lock, %d are needed", count_of(quorum, LOCK_OK),
-              quorum->count, quorum->majority);
+    text_addf(&why, "%d of %d servers still hold the lock, %d are needed",
+              count_of(quorum, LOCK_OK), quorum->count, quorum->majority);
     if (silent >= 0)
         text_addf(&why, "; %s", lock_why(quorum->members[silent].lock));
     return LOCK_UNAVAILABLE;

@@ -16,8 +16,8 @@
 #include "redis/socket.h"
 #include "redis/stream.h"
 
-#define RECEIVE_BYTES     2048 /* a script's reply is far smaller; a page of stack is 4,096 */
-#define DATABASE_DIGITS   16
+#define RECEIVE_BYTES   2048 /* a script's reply is far smaller; a page of stack is 4,096 */
+#define DATABASE_DIGITS 16
 
 struct client {
     struct client_settings settings;
@@ -148,8 +148,8 @@ static bool outgoing_add(struct outgoing *outgoing, const struct client_command 
     const char *words[CLIENT_WORDS_MAX];
     memcpy(words, command->words, sizeof(*words) * (size_t)command->count);
     /* the casts serve both hiredis 0.14 (int) and 1.x (long long) */
-    long long made = (long long)redisFormatCommandArgv(&bytes, command->count, words,
-                                                       command->lengths);
+    long long made =
+        (long long)redisFormatCommandArgv(&bytes, command->count, words, command->lengths);
     if (made < 0)
         return false;
     size_t length = (size_t)made;
@@ -324,8 +324,8 @@ static enum server_error check_role(struct client *client, const struct deadline
 {
     static const char role[] = "*1\r\n$4\r\nROLE\r\n";
     const struct reply *reply = NULL;
-    enum server_error error = stream_send(&client->stream, role, sizeof(role) - 1, deadline,
-                                          &client->why);
+    enum server_error error =
+        stream_send(&client->stream, role, sizeof(role) - 1, deadline, &client->why);
     if (error == SERVER_OK)
         error = read_reply(client, &reply, deadline);
     if (error != SERVER_OK || reply->kind == REPLY_ERROR) /* an ACL may refuse: writing will tell */
@@ -378,7 +378,8 @@ static enum server_error exchange(struct client *client, const struct client_com
     enum server_error error = connect_if_needed(client, deadline);
     /* behind a refused SELECT the commands would run in database 0: wait for its answer */
     bool by_sentinel = client->settings.url->scheme == URL_SENTINEL;
-    if (error == SERVER_OK && !client->logged_in && (client->settings.url->db != 0 || by_sentinel)) {
+    if (error == SERVER_OK && !client->logged_in &&
+        (client->settings.url->db != 0 || by_sentinel)) {
         error = login_first(client, deadline);
         if (error == SERVER_OK && by_sentinel)
             error = check_role(client, deadline);

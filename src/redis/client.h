@@ -20,13 +20,13 @@
 #include "redis/tls.h"
 
 struct client_settings {
-    const struct url *url;         /* outlives the client */
-    const char *user;              /* for a URL without one; NULL: none */
-    const struct secret *password; /* for a URL without one; may be unset; outlives the client */
+    const struct url *url;          /* outlives the client */
+    const char *user;               /* for a URL without one; NULL: none */
+    const struct secret *password;  /* for a URL without one; may be unset; outlives the client */
     const struct tls_settings *tls; /* for rediss://; outlives the client */
-    const char *sentinel_user;     /* for sentinels; NULL: none */
+    const char *sentinel_user;      /* for sentinels; NULL: none */
     const struct secret *sentinel_password; /* NULL or unset: none */
-    const char *password_file;     /* read again when the server refuses a login; NULL: none */
+    const char *password_file; /* read again when the server refuses a login; NULL: none */
 };
 
 struct client;

@@ -37,14 +37,14 @@ static const struct row table[] = {
     {"NOAUTH", SERVER_DENIED, true},
     {"WRONGPASS", SERVER_DENIED, false},
     {"NOPERM", SERVER_DENIED, true},
-    {"DENIED", SERVER_DENIED, false}, /* protected mode */
+    {"DENIED", SERVER_DENIED, false},                     /* protected mode */
     {"ERR unknown command 'AUTH'", SERVER_DENIED, false}, /* renamed away */
     {"ERR unknown command `AUTH`", SERVER_DENIED, false},
     {"ERR ACL failure in script", SERVER_DENIED, false}, /* 7.2 */
     {"ERR invalid password", SERVER_DENIED, false},
     {"ERR AUTH ", SERVER_DENIED, false}, /* a password for a server that has none */
     {"ERR Client sent AUTH", SERVER_DENIED, false},
-    {"can't run this command", SERVER_DENIED, true},       /* 7.0, inside a script */
+    {"can't run this command", SERVER_DENIED, true}, /* 7.0, inside a script */
     {"can't access at least one of the keys", SERVER_DENIED, true},
     {"ERR Protocol error: unauthenticated", SERVER_DENIED, false}, /* a long command before AUTH */
     {"ERR DB index", SERVER_BAD_DATABASE, false},

@@ -9,19 +9,19 @@
 
 enum server_error {
     SERVER_OK,
-    SERVER_INTERRUPTED,   /* the deadline's wake_fd became readable */
-    SERVER_UNREACHABLE,   /* no connection, or it broke: resolve, connect, time out, end of stream */
-    SERVER_BUSY,          /* a state that passes: LOADING, BUSY, TRYAGAIN, too many clients … */
-    SERVER_READONLY,      /* this server is a replica: ask for the master again */
+    SERVER_INTERRUPTED, /* the deadline's wake_fd became readable */
+    SERVER_UNREACHABLE, /* no connection, or it broke: resolve, connect, time out, end of stream */
+    SERVER_BUSY,        /* a state that passes: LOADING, BUSY, TRYAGAIN, too many clients … */
+    SERVER_READONLY,    /* this server is a replica: ask for the master again */
     SERVER_WRITES_REFUSED, /* OOM, MISCONF, NOREPLICAS: up, but does not take writes */
-    SERVER_REDIRECTED, /* MOVED, ASK: another node of the cluster has the slot */
-    SERVER_UNTRUSTED,  /* TLS: a certificate was not accepted, by us or by the server */
-    SERVER_DENIED,        /* NOAUTH, WRONGPASS, NOPERM, protected mode */
-    SERVER_BAD_DATABASE,  /* SELECT refused */
-    SERVER_NOT_A_LOCK,    /* the key holds another type */
-    SERVER_NO_SCRIPT,     /* EVALSHA of a script that the server does not know */
-    SERVER_NONSENSE,      /* a protocol error, or a reply nobody expects */
-    SERVER_OS             /* no memory or descriptors on our side */
+    SERVER_REDIRECTED,     /* MOVED, ASK: another node of the cluster has the slot */
+    SERVER_UNTRUSTED,      /* TLS: a certificate was not accepted, by us or by the server */
+    SERVER_DENIED,         /* NOAUTH, WRONGPASS, NOPERM, protected mode */
+    SERVER_BAD_DATABASE,   /* SELECT refused */
+    SERVER_NOT_A_LOCK,     /* the key holds another type */
+    SERVER_NO_SCRIPT,      /* EVALSHA of a script that the server does not know */
+    SERVER_NONSENSE,       /* a protocol error, or a reply nobody expects */
+    SERVER_OS              /* no memory or descriptors on our side */
 };
 
 /*

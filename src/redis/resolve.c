@@ -108,7 +108,7 @@ static bool resolve_literal(const char *host, uint16_t port, struct resolve_resu
 }
 
 static enum server_error wait_for(const struct lookup *lookup, const struct deadline *deadline,
-                                 const char **why)
+                                  const char **why)
 {
     switch (deadline_wait(lookup->done_fd, POLLIN, deadline)) {
     case DEADLINE_WOKEN:
@@ -123,7 +123,7 @@ static enum server_error wait_for(const struct lookup *lookup, const struct dead
 }
 
 enum server_error resolve_host(const char *host, uint16_t port, const struct deadline *deadline,
-                              struct resolve_result *result, const char **why)
+                               struct resolve_result *result, const char **why)
 {
     result->count = 0;
     *why = "is no address";

@@ -33,6 +33,6 @@ struct resolve_result {
  * On SERVER_UNREACHABLE `*why` is a static text. SERVER_INTERRUPTED, SERVER_OS as in error.h.
  */
 enum server_error resolve_host(const char *host, uint16_t port, const struct deadline *deadline,
-                              struct resolve_result *result, const char **why);
+                               struct resolve_result *result, const char **why);
 
 #endif

@@ -115,8 +115,7 @@ static void short_command_fill(struct short_command *made, const char *word,
 /* MULTI, the script, SUBSCRIBE, EXEC: the last reply has the two that count. */
 static enum server_error subscribe_once(struct client *client, const struct script_call *call,
                                         bool by_text, const struct text *channel,
-                                        const struct reply **reply,
-                                        const struct deadline *deadline)
+                                        const struct reply **reply, const struct deadline *deadline)
 {
     struct script_words words;
     struct short_command multi;

@@ -16,7 +16,8 @@ struct script_call {
     int argument_count;
     const struct text *keys;
     const struct text *arguments;
-    const struct text *probe; /* a key that never exists, to be deleted behind the script; or NULL */
+    const struct text
+        *probe;   /* a key that never exists, to be deleted behind the script; or NULL */
     bool by_text; /* at once: for CANCEL, which must work though no NOSCRIPT may come back */
 };
 

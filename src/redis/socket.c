@@ -69,7 +69,7 @@ static enum server_error finish_connect(int fd, const struct deadline *deadline,
 }
 
 static enum server_error connect_to(const struct sockaddr *address, socklen_t length,
-                                   const struct deadline *deadline, int *out, struct text *why)
+                                    const struct deadline *deadline, int *out, struct text *why)
 {
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
@@ -102,8 +102,8 @@ static struct deadline share_of(const struct deadline *deadline, int remaining)
     return deadline_sooner(*deadline, now + share);
 }
 
-static enum server_error connect_tcp(const struct url *url, const struct deadline *deadline, int *fd,
-                                    struct text *why)
+static enum server_error connect_tcp(const struct url *url, const struct deadline *deadline,
+                                     int *fd, struct text *why)
 {
     struct resolve_result found;
     const char *reason;
@@ -125,7 +125,7 @@ static enum server_error connect_tcp(const struct url *url, const struct deadlin
 }
 
 static enum server_error connect_unix(const struct url *url, const struct deadline *deadline,
-                                     int *fd, struct text *why)
+                                      int *fd, struct text *why)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, url->path, strlen(url->path));
@@ -134,7 +134,7 @@ static enum server_error connect_unix(const struct url *url, const struct deadli
 }
 
 enum server_error socket_connect(const struct url *url, const struct deadline *deadline, int *fd,
-                                struct text *why)
+                                 struct text *why)
 {
     switch (url->scheme) {
     case URL_UNIX:
@@ -160,7 +160,7 @@ void socket_keep_alive(int fd)
 }
 
 enum server_error socket_send(int fd, const char *bytes, size_t length,
-                             const struct deadline *deadline, struct text *why)
+                              const struct deadline *deadline, struct text *why)
 {
     while (length > 0) {
         ssize_t sent = send(fd, bytes, length, MSG_NOSIGNAL);
@@ -179,7 +179,7 @@ enum server_error socket_send(int fd, const char *bytes, size_t length,
 }
 
 enum server_error socket_receive(int fd, char *bytes, size_t size, const struct deadline *deadline,
-                                size_t *received, struct text *why)
+                                 size_t *received, struct text *why)
 {
     for (;;) {
         enum server_error error;

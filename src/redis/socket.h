@@ -19,17 +19,17 @@
  * SERVER_OK: `*fd` is non-blocking and the caller's to close. Otherwise `why` says what failed.
  */
 enum server_error socket_connect(const struct url *url, const struct deadline *deadline, int *fd,
-                                struct text *why);
+                                 struct text *why);
 
 /* Lets the system notice within a minute that a silent peer has gone. */
 void socket_keep_alive(int fd);
 
 /* Sends all of it. On failure any part may have gone out. */
 enum server_error socket_send(int fd, const char *bytes, size_t length,
-                             const struct deadline *deadline, struct text *why);
+                              const struct deadline *deadline, struct text *why);
 
 /* Waits for at least one byte. SERVER_OK: `*received` is 1..size. End of stream: UNREACHABLE. */
 enum server_error socket_receive(int fd, char *bytes, size_t size, const struct deadline *deadline,
-                                size_t *received, struct text *why);
+                                 size_t *received, struct text *why);
 
 #endif
