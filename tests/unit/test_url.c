@@ -93,6 +93,75 @@ static void check_good(const struct expected *expected)
     CHECK(url.password.bytes == NULL, "%s: wiped", expected->text);
 }
 
+/* Addresses of several hosts: the places as host:port, blanks between. */
+static const struct {
+    const char *text;
+    enum url_scheme scheme;
+    bool tls;
+    const char *places;
+    const char *master;
+    int db;
+    const char *shown;
+} several[] = {
+    {"redis+sentinel://h/m", URL_SENTINEL, false, "h:26379", "m", 0, "redis+sentinel://h:26379/m"},
+    {"redis+sentinel://a,b:1,[::1]:2/my-master/3", URL_SENTINEL, false, "a:26379 b:1 ::1:2",
+     "my-master", 3, "redis+sentinel://a:26379,b:1,[::1]:2/my-master/3"},
+    {"rediss+sentinel://a,[fe80::1%25lo]/m", URL_SENTINEL, true, "a:26379 fe80::1%lo:26379", "m", 0,
+     "rediss+sentinel://a:26379,[fe80::1%lo]:26379/m"},
+    {"redis+sentinel://h/m/", URL_SENTINEL, false, "h:26379", "m", 0, "redis+sentinel://h:26379/m"},
+    {"REDIS+SENTINEL://a,b,c,d,e,f,g,h,i/m", URL_SENTINEL, false,
+     "a:26379 b:26379 c:26379 d:26379 e:26379 f:26379 g:26379 h:26379 i:26379", "m", 0,
+     "redis+sentinel://a:26379,b:26379,c:26379,d:26379,e:26379,f:26379,g:26379,h:26379,i:26379/m"},
+    {"redis+cluster://a", URL_CLUSTER, false, "a:6379", "", 0, "redis+cluster://a:6379"},
+    {"redis+cluster://a,b:7/0", URL_CLUSTER, false, "a:6379 b:7", "", 0,
+     "redis+cluster://a:6379,b:7"},
+    {"rediss+cluster://[::1]/", URL_CLUSTER, true, "::1:6379", "", 0,
+     "rediss+cluster://[::1]:6379"},
+    {"rediss://h", URL_TCP, true, "", "", 0, "rediss://h:6379"},
+    {"RedisS://h:1/2", URL_TCP, true, "", "", 2, "rediss://h:1/2"},
+};
+
+static void check_several(size_t index)
+{
+    struct url url;
+    const char *why = "nothing";
+    char places[512] = "";
+    char shown[URL_SHOWN_MAX];
+    const char *text = several[index].text;
+
+    if (!CHECK(url_parse(text, &url, &why), "%s is taken", text)) {
+        check_note("why not", why);
+        return;
+    }
+    for (int i = 0; i < url.place_count; i++) {
+        size_t length = strlen(places);
+
+        (void)snprintf(places + length, sizeof places - length, "%s%s:%d", i > 0 ? " " : "",
+                       url.places[i].host, (int)url.places[i].port);
+    }
+    CHECK_INT(url.scheme, several[index].scheme, "%s: scheme", text);
+    CHECK_INT(url.tls, several[index].tls, "%s: TLS", text);
+    CHECK_STRING(places, several[index].places, "%s: places", text);
+    CHECK_STRING(url.master, several[index].master, "%s: master", text);
+    CHECK_INT(url.db, several[index].db, "%s: database", text);
+    url_show(&url, shown, sizeof shown);
+    CHECK_STRING(shown, several[index].shown, "%s: as shown", text);
+    url_wipe(&url);
+}
+
+static void test_password_of_several(void)
+{
+    struct url url;
+    const char *why;
+
+    if (!CHECK(url_parse("redis+sentinel://u:p%2C%40@a,b/m", &url, &why), "a password is taken"))
+        return;
+    CHECK_STRING(url.user, "u", "the user before several hosts");
+    CHECK_STRING(url.password.bytes, "p,@", "the password before several hosts");
+    CHECK_STRING(url.places[1].host, "b", "the second host behind a password");
+    url_wipe(&url);
+}
+
 static const struct {
     const char *text;
     const char *why; /* a part of it */
@@ -104,7 +173,26 @@ static const struct {
     {"http://h", "does not begin with"},
     {"rediss+unix://h", "does not begin with"},
     {"redis+sentinel://h", "names no master"},
+    {"redis+tls://h", "does not begin with"},
+    {"unixs:///s", "does not begin with"},
+    {"redis://h,i", "has a host with a character"},
+    {"rediss://", "has no host"},
+    {"rediss://h:0", "has port 0"},
+    {"rediss://h?x=1", "has a ? or #"},
+    {"redis+sentinel://h/", "names no master"},
+    {"redis+sentinel://h//1", "names no master"},
+    {"redis+sentinel:///m", "has no host"},
+    {"redis+sentinel://h,/m", "has no host"},
+    {"redis+sentinel://,h/m", "has no host"},
     {"redis+sentinel://h1,,h2/m", "has no host"},
+    {"redis+sentinel://h:0/m", "has port 0"},
+    {"redis+sentinel://h:1,i:x/m", "has a port"},
+    {"redis+sentinel://h/m/1/2", "has a database"},
+    {"redis+sentinel://h/m%", "has a %"},
+    {"redis+sentinel://h/m%00", "holds a NUL byte"},
+    {"redis+sentinel://::1/m", "without its brackets"},
+    {"redis+cluster://", "has no host"},
+    {"redis+cluster://h/x", "has a database other than 0"},
     {"redis+sentinel://h/m/x", "has a database that is not a number"},
     {"redis+sentinel://a,b,c,d,e,f,g,h,i,j/m", "names more than 9 hosts"},
     {"redis+cluster://h/1", "a cluster does not have"},
@@ -252,6 +340,8 @@ static void test_redacted(void)
     check_redacted("redis://u:secret", "redis://***");
     check_redacted("redis://u:12345678", "redis://***");
     check_redacted("redis://u:se@cret:word", "redis://***@***");
+    check_redacted("redis+sentinel://u:secret@a,b", "redis+sentinel://***@a,b");
+    check_redacted("rediss://u:secret@h:x", "rediss://***@***");
     check_redacted("unix:///s?password=secret", "unix://***");
     check_redacted("unix:///s?db=x", "unix:///s?db=x");
 }
@@ -260,12 +350,17 @@ int main(void)
 {
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         check_good(&good[i]);
+    for (size_t i = 0; i < sizeof several / sizeof several[0]; i++)
+        check_several(i);
+    test_password_of_several();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         check_bad(bad[i].text, bad[i].why);
 
     check_length("redis://", URL_HOST_MAX, "", "has a host of more than 255 bytes");
     check_length("redis://", URL_USER_MAX, ":p@h", "has a user of more than 255 bytes");
     check_length("redis://u:", URL_PASSWORD_MAX, "@h", "has a password of more than 4096 bytes");
+    check_length("redis+sentinel://h/", URL_MASTER_MAX, "", "has a master's name of more than 127");
+    check_length("redis+sentinel://a,", URL_HOST_MAX, "/m", "has a host of more than 255 bytes");
     check_length("unix:///", URL_PATH_MAX - 1, "", "has a socket path of more than 107 bytes");
 
     check_password_place("redis://u:pw@h", "pw");
@@ -275,6 +370,9 @@ int main(void)
     check_password_place("redis://h:1", "");
     check_password_place("redis://h/1@2", "");
     check_password_place("unix:///a:b@c", "");
+    check_password_place("rediss://u:pw@h", "pw");
+    check_password_place("redis+sentinel://u:pw@a,b/m", "pw");
+    check_password_place("rediss+cluster://:p,w@a,b", "p,w");
     test_redacted();
 
     char small[8];
