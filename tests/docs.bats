@@ -594,12 +594,12 @@ words_of_section() {
     lock --json --list >"$ROOM/json"
     words_of_section 'As JSON' 'Taking a lock away' >"$ROOM/page"
     diff -u <(grep -oE '"[a-z_]+":' "$ROOM/json" | tr -d '":' | sort -u) \
-        <(grep -E '^(\.It|\.Va)' "$ROOM/page" | grep -oE 'Va .*' | sed 's/^Va //' | tr ' ,' '\n\n' |
+        <(grep -E '^(\.It|\.Va)' "$ROOM/page" | grep -oE 'Va .*' | sed 's/^Va //' | tr -s ' ,' '\n' |
             grep -E '^[a-z_]+$' | sort -u)
     sed -nE 's/.*words\[\] = \{(.*)\};/\1/p; s/.*modes\[\] = \{("exclusive".*)\};/\1/p' \
         "$ROOT/src/command/show.c" | tr -d '" ' | tr ',' '\n' | sort -u >"$ROOM/words"
     diff -u "$ROOM/words" \
-        <(sed -n 's/^\.Cm //p' "$ROOM/page" | tr ' ,' '\n\n' | grep -E '^[a-z]+$' | sort -u)
+        <(sed -n 's/^\.Cm //p' "$ROOM/page" | tr -s ' ,' '\n' | grep -E '^[a-z]+$' | sort -u)
     diff -u <(grep -oE '"(kind|mode)":"[a-z]+"' "$ROOM/json" | cut -d'"' -f4 | sort -u) \
         <(grep -vxE '' "$ROOM/words" | grep -vx slots)
 }
@@ -649,6 +649,17 @@ doctor_lines() {
     sed -n '/^ *```sh$/,/^ *```$/p' "$README" | sed '/^ *```/d' >"$BATS_TEST_TMPDIR/examples.sh"
     [[ -s $BATS_TEST_TMPDIR/examples.sh ]]
     bash -n "$BATS_TEST_TMPDIR/examples.sh"
+}
+
+@test "the README's architecture names every file of the rooms that it goes through file by file" {
+    sed -n '/^## Architecture/,/^The flow/p' "$README" >"$BATS_TEST_TMPDIR/house"
+    for file in "$ROOT"/src/{command,job,lock,redis}/*.c; do
+        name=${file##*/}
+        grep -qE "(^|[^a-z_])${name%.c}([^a-z_]|\$)" "$BATS_TEST_TMPDIR/house" || {
+            echo "not in the architecture: ${file#"$ROOT"/}"
+            false
+        }
+    done
 }
 
 @test "the README's links lead to files of the tree" {

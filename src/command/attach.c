@@ -37,7 +37,7 @@ struct attach {
     int kill_timer;
     int runtime_timer; /* --max-runtime; -1: none */
     int lost_fd;
-    int ready;      /* the keeper's end of the pipe that tells when it keeps */
+    int ready[2];   /* a pipe: the keeper tells through it when it keeps */
     bool stopped;   /* the script has been told to stop */
     bool told_lost; /* an event has told of a loss */
     int64_t started_wall_ms;
@@ -213,15 +213,16 @@ static bool prepare(struct attach *attach)
     return true;
 }
 
-/* In the keeper. `ready` is closed once the lock is kept; a byte before tells that it cannot be. */
+/* In the keeper, which closes its end of the pipe once the lock is kept; a byte before: it is not. */
 static int keep_until_end(void *context)
 {
     struct attach *attach = context;
+    close(attach->ready[0]);
     attach->lost_fd = keep_start(&attach->keep, attach->stop_timer, attach->kill_timer);
     const char failed = (char)(attach->lost_fd < 0);
     if (failed)
-        (void)!write(attach->ready, &failed, 1);
-    close(attach->ready);
+        (void)!write(attach->ready[1], &failed, 1);
+    close(attach->ready[1]);
     if (failed)
         return STATUS_OS;
     watch(attach);
@@ -233,12 +234,11 @@ static int keep_until_end(void *context)
 /* The keeper as a process of its own, that nobody has to wait for; it keeps --status-fd. */
 static int start_keeper(struct attach *attach)
 {
-    int ends[2];
-    if (!prepare(attach) || pipe2(ends, O_CLOEXEC) != 0) {
+    const int *ends = attach->ready;
+    if (!prepare(attach) || pipe2(attach->ready, O_CLOEXEC) != 0) {
         log_error("cannot prepare the keeper: %s", strerror(errno));
         return STATUS_OS;
     }
-    attach->ready = ends[1];
     pid_t keeper = detach_spawn(keep_until_end, attach, attach->config->status_fd);
     int error = errno;
     close(ends[1]);

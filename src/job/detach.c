@@ -15,6 +15,8 @@ static void leave_caller(int kept)
     for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
         if (fd != kept)
             dup2(null, fd);
+    if (null > STDERR_FILENO)
+        close(null);
 }
 
 /* Closes what was inherited: all that is not close-on-exec, as ours are. */
