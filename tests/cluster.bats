@@ -122,7 +122,8 @@ in_line_on() {
 
 @test "row 35: odd names keep all their keys in one slot" {
     local name
-    export URL=$(any_url n2)
+    URL=$(any_url n2)
+    export URL
     for name in a '{a}b' '}{' 'a}b' '{}' '{' '}' '{}{a}' 'a{b}{c}' '%7B' ' ' $'\n' '{a' 'ä'; do
         run --separate-stderr lock "$name" -c 'printf "%s" "$REDISLOCK_NAME"'
         assert_status 0
@@ -138,7 +139,8 @@ in_line_on() {
 @test "shared locks, slots, tokens, waiting and the operators' commands work in a cluster" {
     local token name
     name=$(name_on n3)
-    export REDISLOCK_URL=$(cluster_url n1 n2)
+    REDISLOCK_URL=$(cluster_url n1 n2)
+    export REDISLOCK_URL
     run --separate-stderr "$REDISLOCK_BIN" -s "$name" -- "$REDISLOCK_BIN" -s "$name" -- echo shared
     assert_output shared
     run --separate-stderr "$REDISLOCK_BIN" -S 2 "$name" -- "$REDISLOCK_BIN" -S 2 "$name" -- echo slots

@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,9 +22,19 @@
 
 struct process {
     char state; /* as ps shows it */
-    int parent;
-    unsigned flags;
+    pid_t parent;
+    unsigned long flags;
 };
+
+/* What a file of /proc says, or an empty text. */
+static void read_text(const char *path, char *bytes, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, bytes, size - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    bytes[got > 0 ? got : 0] = '\0';
+}
 
 static bool read_process(pid_t pid, struct process *process)
 {
@@ -33,14 +42,18 @@ static bool read_process(pid_t pid, struct process *process)
     char line[1024];
     struct text path = TEXT_OVER(path_storage);
     text_addf(&path, "/proc/%d/stat", (int)pid);
-    int fd = open(path.at, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, line, sizeof(line) - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    line[got > 0 ? got : 0] = '\0';
+    read_text(path.at, line, sizeof(line));
     const char *rest = strrchr(line, ')'); /* the name before it may hold anything */
-    return rest != NULL && sscanf(rest, ") %c %d %*d %*d %*d %*d %u", &process->state,
-                                  &process->parent, &process->flags) == 3;
+    if (rest == NULL || strlen(rest) < strlen(") S 1"))
+        return false;
+    /* proc(5): state, parent, group, session, terminal, its group, flags */
+    char *at;
+    process->state = rest[strlen(") ")];
+    process->parent = (pid_t)strtol(rest + strlen(") S"), &at, 10);
+    for (int skipped = 0; skipped < 4; skipped++)
+        (void)strtol(at, &at, 10);
+    process->flags = strtoul(at, NULL, 10);
+    return true;
 }
 
 /* Whether `reader` has the reading end of the pipe that is the stdout of `writer`. */
@@ -73,15 +86,20 @@ static bool reads_output(pid_t reader, pid_t writer)
 static bool is_piped(pid_t shell, pid_t subshell)
 {
     char path_storage[64];
-    int child;
+    char children[4096];
     struct text path = TEXT_OVER(path_storage);
     text_addf(&path, "/proc/%d/task/%d/children", (int)shell, (int)shell);
-    FILE *children = fopen(path.at, "re");
+    read_text(path.at, children, sizeof(children));
+    char *at = children;
     bool piped = false;
-    while (children != NULL && !piped && fscanf(children, "%d", &child) == 1)
+    while (!piped && *at != '\0') {
+        char *end;
+        pid_t child = (pid_t)strtol(at, &end, 10);
+        if (end == at)
+            break;
         piped = child != subshell && reads_output(child, subshell);
-    if (children != NULL)
-        (void)fclose(children);
+        at = end + strspn(end, " ");
+    }
     return piped;
 }
 

@@ -1,8 +1,8 @@
 /*
  * What the files of this room share; nobody else includes it.
  *
- * lock.c owns the life of a lock and how it is taken, hold.c how it is kept and given up, line.c the
- * waiting. All of them talk to the server through here.
+ * lock.c owns the life of a lock, take.c how it is taken on one server, quorum.c on several, hold.c how
+ * it is kept and given up, line.c the waiting. All of them talk to the server through here.
  */
 #ifndef REDISLOCK_LOCK_INSIDE_H
 #define REDISLOCK_LOCK_INSIDE_H
@@ -89,6 +89,15 @@ enum lock_result inside_raise_fence(struct lock *lock, int64_t fence,
  * `skipped`: counts as a run that was skipped.
  */
 void inside_cancel(struct lock *lock, bool skipped);
+
+/* A well-formed reply that means nothing to us: LOCK_NONSENSE, and lock_why says so. */
+enum lock_result inside_nonsense(struct lock *lock);
+
+/* The number at `index` of a reply's items, or `otherwise`. */
+int64_t inside_number_at(const struct reply *reply, size_t index, int64_t otherwise);
+
+/* Takes note of whose value a HELD or TAKEN reply shows. */
+void inside_note_blocker(struct lock *lock, const struct reply *reply);
 
 /* OK, GONE or TAKEN from a script's reply, or what became of it. */
 enum lock_result inside_verdict(struct lock *lock, enum server_error error,
