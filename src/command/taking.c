@@ -184,9 +184,12 @@ int taking_acquire(struct taking *taking, bool *skip)
         }
         if (result == LOCK_UNAVAILABLE)
             return unavailable(taking, skip);
-        if (result != LOCK_OK)
-            return report_not_acquired(config, taking->lock, result,
-                                       config->wait_ms > 0 ? clock_boot_ms() - began : 0);
+        if (result != LOCK_OK) {
+            int64_t waited = config->wait_ms > 0 ? clock_boot_ms() - began : 0;
+            status = report_not_acquired(config, taking->lock, result, waited);
+            *skip = status == STATUS_OK; /* -E 0 */
+            return *skip ? STATUS_HELD : status;
+        }
         taking->locked = true;
         if (clock_boot_ms() < lease_stop_at(&taking->lease, lock_confirmed_ms(taking->lock)))
             break;

@@ -40,7 +40,8 @@ void taking_close(struct taking *taking);
  * it can be used is given up and done again.
  *
  * STATUS_OK: go on, under the lock if `locked`, without one after --on-error run. Otherwise the
- * status to exit with, after its message; `*skip` then tells --on-error skip, whose status is 0.
+ * status to exit with, after its message; `*skip` then tells that a run is
+ * skipped with status 0 (--on-error skip, or held with -E 0).
  */
 int taking_acquire(struct taking *taking, bool *skip);
 
