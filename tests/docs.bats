@@ -228,7 +228,10 @@ value_for() {
     case $1 in
     url) echo "unix://$BATS_TEST_TMPDIR/none.sock" ;;
     config) echo "$BATS_FILE_TMPDIR/probe.conf" ;;
-    password-file) echo "$BATS_FILE_TMPDIR/probe.password" ;;
+    password-file | sentinel-password-file) echo "$BATS_FILE_TMPDIR/probe.password" ;;
+    cacert | capath | cert | key) echo "$BATS_FILE_TMPDIR/probe.conf" ;;
+    sentinel-user | sni) echo probe ;;
+    wait-replicas) echo 2 ;;
     prefix) echo 'probe:' ;;
     user) echo probe ;;
     ttl) echo 30s ;;
@@ -336,7 +339,7 @@ variables_of_man() {
         options_of_help | grep -q "|$long|." || variables=("$variable=yes")
         try
         case $long in
-        user | prefix) ;; # any text is a value
+        user | sentinel-user | sni | prefix) ;; # any text is a value
         config | password-file)
             variables=("$variable=$BATS_TEST_TMPDIR/no-such-file")
             expected=78 try

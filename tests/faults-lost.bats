@@ -84,7 +84,7 @@ setup() {
     assert_status 0
     reap job
     assert_status 79
-    assert_line_stderr 'lost the lock: its key vanished, and somebody else has held it since'
+    assert_line_stderr 'lost the lock: its key vanished, and it was taken away or held by somebody else since'
     assert_no_key lock:job
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What `make install` and `make uninstall` do to a system: five files, and none left.
+# What `make install` and `make uninstall` do to a system: six files, and none left.
 
 setup() {
     ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
@@ -21,12 +21,19 @@ run_make() {
     cd "$AT"
     run find . -type f
     [ "$(sort <<<"$output")" = "./usr/bin/redislock
+./usr/lib/redislock/redislock-tls.so
 ./usr/share/bash-completion/completions/redislock
 ./usr/share/fish/vendor_completions.d/redislock.fish
 ./usr/share/man/man1/redislock.1
 ./usr/share/zsh/site-functions/_redislock" ]
     [ "$(stat -c %a usr/bin/redislock usr/share/man/man1/redislock.1)" = $'755\n644' ]
     [ "$(usr/bin/redislock --version)" = "redislock $(cat "$ROOT/VERSION")" ]
+}
+
+@test "make install TLS=0 leaves the TLS module out" {
+    run_make install TLS=0
+    [ ! -e "$AT/usr/lib" ]
+    "$AT/usr/bin/redislock" --version
 }
 
 @test "make uninstall takes away what make install put there" {

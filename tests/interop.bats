@@ -227,7 +227,7 @@ has_lines() {
     assert_no_key lock:job
     reap first
     assert_status 79
-    assert_line_stderr 'its key vanished, and somebody else has held it since'
+    assert_line_stderr 'its key vanished, and it was taken away or held by somebody else since'
     assert_no_key lock:job
 }
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/config_file.h"
 #include "cli/credentials.h"
@@ -32,6 +33,7 @@ struct load {
     struct operands operands;
     const struct option_row *mode_row; /* the option that chose the mode; NULL: none */
     struct setting password_file;      /* the one that counts; row NULL: none */
+    struct setting sentinel_password_file;
     struct log_settings log;
 };
 
@@ -145,6 +147,8 @@ static enum exit_status store(struct load *load, const struct setting *setting)
     load->given_by[id] = setting->source;
     if (id == OPTION_PASSWORD_FILE)
         load->password_file = *setting;
+    if (id == OPTION_SENTINEL_PASSWORD_FILE)
+        load->sentinel_password_file = *setting;
     if (setting->value == NULL && (setting->row->flags & VALUE_OPTIONAL))
         return store_implied(load, setting);
     return setting_store(load->config, setting);
@@ -231,13 +235,15 @@ static enum exit_status refused(const struct load *load, enum option_id one, enu
 
 static enum exit_status read_sentinel_password(struct load *load)
 {
-    const char *path = load->config->sentinel_password_file;
+    const struct setting *given = &load->sentinel_password_file;
+    char storage[256];
+    struct text message = TEXT_OVER(storage);
     const char *why;
 
-    if (path == NULL || password_read(path, &load->config->sentinel_password, &why))
+    if (given->row == NULL || password_read(given->value, &load->config->sentinel_password, &why))
         return STATUS_OK;
-    log_error("--sentinel-password-file: '%s' cannot be used: %s", path, why);
-    return refused(load, OPTION_SENTINEL_PASSWORD_FILE, OPTION_SENTINEL_PASSWORD_FILE);
+    text_addf(&message, "cannot be used: %s", why);
+    return setting_refuse(given, given->value, message.at);
 }
 
 /* Two databases of one server fail together. */
