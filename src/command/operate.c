@@ -213,7 +213,7 @@ static int list_there(const struct operation *operation)
     const struct config *config = operation->config;
     if (config->watch_ms == 0)
         return list_once(operation);
-    if (config->json || isatty(STDOUT_FILENO) != 1)
+    if (config->json || isatty(STDOUT_FILENO) != 1 || isatty(STDIN_FILENO) != 1)
         return list_again(operation);
     return view_run(config, operation->observer, operation->observed);
 }
