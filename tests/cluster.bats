@@ -359,7 +359,7 @@ is_master_of_slots() {
             last=$output
         done
         wait_until 40000 taken_over "$other"
-        assert_equal "$(rcli_at "$other" exists "lock:$name")" 0
+        wait_until 10000 free_on "$other" "lock:$name"
         assert_equal "$(rcli_at "$other" hget "lock:{lock:$name}:state" fence)" "$last"
         spare=$owner owner=$other other=$spare
         wait_until 30000 in_step_with "$other"

@@ -213,14 +213,14 @@ refused_for() {
     [[ ! -e $ROOM/ran ]]
 }
 
-@test "a TLS server behind redis:// is 69" {
+@test "a TLS server behind redis:// is 69 when it hangs up, and 76 with a hint when it says why" {
     run --separate-stderr "$REDISLOCK_BIN" -u "redis://localhost:$PORT" --connect-timeout 0.5 job -- true
     assert_status 69
     assert_one_line 'no working Redis'
     talker_start --tcp --repeat-last 'last \x15\x03\x03\x00\x02\x02\x46'
     URL=$TALKER_URL run --separate-stderr lock --connect-timeout 0.3 job -- true
-    assert_status 69
-    assert_one_line 'speaks TLS; use rediss://'
+    assert_status 76
+    assert_one_line 'but TLS: use rediss://'
 }
 
 # A proxy in front of the TLS port.

@@ -29,5 +29,5 @@ suite() {
 @test "waiting in line" { suite queue; }
 @test "lost locks" { suite faults-lost; }
 @test "servers behind TLS" { suite tls; }
-@test "a quorum" { suite quorum; }
+@test "a quorum" { suite quorum && suite quorum-hold; }
 @test "permissions" { suite permissions; }

@@ -243,10 +243,8 @@ static enum server_error feed(struct client *client, const struct deadline *dead
     enum server_error error =
         stream_receive(&client->stream, bytes, sizeof(bytes), deadline, &received, &client->why);
     /* an alert record: what a TLS server says to a plain command */
-    if (error == SERVER_OK && received > 1 && bytes[0] == 0x15 && bytes[1] == 0x03) {
-        text_add(&client->why, "the server speaks TLS; use rediss:// in its address");
-        return SERVER_UNREACHABLE;
-    }
+    if (error == SERVER_OK && received > 1 && bytes[0] == 0x15 && bytes[1] == 0x03)
+        return client_nonsense(client, "does not speak the Redis protocol but TLS: use rediss://");
     if (error == SERVER_OK && !reply_reader_feed(client->reader, bytes, received))
         error = client_nonsense(client, "sent a reply that is too large");
     return error;

@@ -255,3 +255,43 @@ holds_on() {
 free_on() {
     [[ $(rcli_at "$1" exists "$2") == 0 ]]
 }
+
+# quorum [OPTION]... NAME -- COMMAND: redislock on all of URLS.
+quorum() {
+    "$REDISLOCK_BIN" -u "$URLS" "$@"
+}
+
+# hold_all VAR [OPTION]... NAME: as `hold`, on URLS; its events are in $ROOM/VAR.events, the span of its
+# command in $ROOM/log.
+hold_all() {
+    local variable=$1
+    shift
+    spawn "$variable" bash -c 'exec 5>>"$0" "$@"' "$ROOM/$variable.events" "$REDISLOCK_BIN" -u "$URLS" \
+        --status-fd 5 "$@" -- "$WITNESS" --out "$ROOM/$variable.ready" --log "$ROOM/log" \
+        --signals inf --exit-on TERM
+    wait_for_line "$ROOM/$variable.ready" '^ready ' || fail "$(cat "$ROOM/$variable.err")"
+}
+
+# extended VAR NUMBER: so many extensions have come; for wait_until.
+extended() {
+    (($(grep -c '"event":"extended"' "$ROOM/$1.events") >= $2))
+}
+
+# One more extension of VAR than there are now.
+one_more_extension() {
+    local now
+    now=$(grep -c '"event":"extended"' "$ROOM/$1.events" || true)
+    wait_until 15000 extended "$1" $((now + 1))
+}
+
+# plain_take SERVER NAME [TOKEN]: what another program does.
+plain_take() {
+    assert_equal "$(rcli_at "$1" set "lock:$2" "${3:-foreign}" NX PX 60000)" OK
+}
+
+all_free() {
+    local i
+    for ((i = 1; i <= $1; i++)); do
+        free_on "s$i" "lock:$2" || fail "s$i: $(rcli_at "s$i" get "lock:$2")" || return
+    done
+}

@@ -203,7 +203,8 @@ static bool expect_name(SSL *ssl, const struct tls_settings *settings, const cha
     if (settings->sni == NULL && is_address(host))
         return expect_address(ssl, host);
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    return SSL_set_tlsext_host_name(ssl, name) == 1 && SSL_set1_host(ssl, name) == 1;
+    /* OpenSSL's macro casts const away; it only copies */
+    return SSL_set_tlsext_host_name(ssl, (uintptr_t)name) == 1 && SSL_set1_host(ssl, name) == 1;
 }
 
 static bool trust(SSL_CTX *context, const struct tls_settings *settings)
