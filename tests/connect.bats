@@ -248,6 +248,7 @@ processes_that_show() {
 @test "IPv4, by number and by name" {
     at "redis://127.0.0.1:$PORT" job true
     assert_status 0
+    getent ahostsv4 localhost >/dev/null || skip 'this host has no name for itself'
     at "redis://localhost:$PORT" job true
     assert_status 0
     assert_equal "$(state_field runs job)" 2

@@ -110,7 +110,7 @@ patiently=(--connect-timeout 60) # longer than a test: what ends with it ended a
     refuse 76 protocol 'garbage 100000'
     refuse 76 protocol 'raw HTTP/1.1 400 Bad Request\r\n\r\n'
     refuse 76 protocol 'raw SSH-2.0-OpenSSH_9.2\r\n'
-    # what a TLS server answers is 69: tests/tls.bats
+    refuse 76 protocol 'raw \x15\x03\x01\x00\x02\x02\x46'
     refuse 76 protocol 'raw $-5\r\n'
     refuse 76 protocol 'raw *-7\r\n'
     refuse 76 protocol 'raw :99999999999999999999999\r\n'
