@@ -69,7 +69,7 @@ static enum woken sleep_in_line(struct lock *lock, int64_t look_ms, const struct
         switch (heard) {
         case CLIENT_HEARD_MESSAGE:
             if (!message_is(message, "watch "))
-                return WOKEN_GO;
+                return clock_boot_ms() >= deadline->at_ms ? WOKEN_LATE : WOKEN_GO;
             look_ms = watch_until(message);
             lock->blocker.ahead = 0;
             break;
