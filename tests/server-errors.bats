@@ -431,8 +431,7 @@ saving_is_broken() {
         assert_one_line "unix://$(redis_sock replica): .*READONLY.*; no working Redis"
     done
     rcli set lock:job foreign px 60000
-    rcli wait 1 5000
-    assert_equal "$(rcli_at replica get lock:job)" foreign
+    wait_until 10000 replica_has_foreign
     for wait in -n '-w 0.3'; do
         # shellcheck disable=SC2086 # words on purpose
         run --separate-stderr on_replica --connect-timeout 0.3 $wait job -- touch "$ROOM/ran"
@@ -441,6 +440,10 @@ saving_is_broken() {
     done
     [[ ! -e $ROOM/ran ]]
     assert_equal "$(rcli get lock:job)" foreign
+}
+
+replica_has_foreign() {
+    [[ $(rcli_at replica get lock:job) == foreign ]]
 }
 
 replica_start() {
