@@ -467,8 +467,8 @@ as_cron() {
     assert_equal "$(rcli "${words[@]}")" OK
     for kind in -x -s -S2; do
         [[ $kind == -S2 ]] && other=-S2 || other=-x
-        as_cron hold one -v -t 1 "$kind" "job$kind"
-        [[ $kind == -x ]] || as_cron hold two -t 1 "$kind" "job$kind"
+        as_cron hold one -v -t 4 "$kind" "job$kind"
+        [[ $kind == -x ]] || as_cron hold two -t 4 "$kind" "job$kind"
         run as_cron lock -n "$other" "job$kind" -- true
         assert_status 75
         run as_cron lock -w 50ms "$other" "job$kind" -- true

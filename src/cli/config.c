@@ -416,6 +416,7 @@ void config_release(struct config *config)
         url_wipe(&config->servers[i]);
     free(config->servers);
     secret_wipe(&config->password);
+    secret_wipe(&config->sentinel_password);
     free(config->file_text);
     free(config->credential_path);
     if (config->shell_command != NULL)
