@@ -302,3 +302,10 @@ void text_add_duration(struct text *text, int64_t duration_ms)
         add_two_units(text, hours / 24, 'd', hours % 24, 'h');
     }
 }
+
+int text_hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}

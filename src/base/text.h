@@ -40,6 +40,9 @@ void text_add_visible(struct text *text, const char *bytes, size_t length);
 /* Adds `bytes` as the inside of a JSON string; bytes that are not valid UTF-8 become U+FFFD. */
 void text_add_json(struct text *text, const char *bytes, size_t length);
 
+/* The value of a hexadecimal digit as our own encodings write it (0-9, A-F); -1 for anything else. */
+int text_hex_value(char c);
+
 /* Adds milliseconds since the epoch as 2026-01-31T02:00:00.123Z. */
 void text_add_timestamp(struct text *text, int64_t wall_ms);
 

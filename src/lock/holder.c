@@ -31,15 +31,6 @@ static void add_field(struct text *text, const char *bytes)
     }
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* Decodes a field into `out`. false: not as add_field writes it, or too long. */
 static bool read_field(const char *bytes, size_t length, char out[HOLDER_FIELD_MAX + 1])
 {
@@ -47,9 +38,10 @@ static bool read_field(const char *bytes, size_t length, char out[HOLDER_FIELD_M
     for (size_t i = 0; i < length; i++) {
         char c = bytes[i];
         if (c == '%') {
-            if (i + 2 >= length || hex_digit(bytes[i + 1]) < 0 || hex_digit(bytes[i + 2]) < 0)
+            if (i + 2 >= length || text_hex_value(bytes[i + 1]) < 0 ||
+                text_hex_value(bytes[i + 2]) < 0)
                 return false;
-            c = (char)(hex_digit(bytes[i + 1]) * 16 + hex_digit(bytes[i + 2]));
+            c = (char)(text_hex_value(bytes[i + 1]) * 16 + text_hex_value(bytes[i + 2]));
             i += 2;
             if (c == '\0')
                 return false;

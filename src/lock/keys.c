@@ -30,21 +30,16 @@ size_t keys_encoded_length(const char *name)
     return length;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool keys_decode(const char *encoded, size_t length, struct text *name)
 {
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)encoded[i];
         if (byte == '%') {
-            if (length - i < 3 || hex_digit(encoded[i + 1]) < 0 || hex_digit(encoded[i + 2]) < 0)
+            if (length - i < 3 || text_hex_value(encoded[i + 1]) < 0 ||
+                text_hex_value(encoded[i + 2]) < 0)
                 return false;
-            byte = (unsigned char)(hex_digit(encoded[i + 1]) * 16 + hex_digit(encoded[i + 2]));
+            byte = (unsigned char)(text_hex_value(encoded[i + 1]) * 16 +
+                                   text_hex_value(encoded[i + 2]));
             i += 2;
             if (byte == '\0' || !needs_encoding(byte))
                 return false;

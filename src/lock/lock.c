@@ -281,11 +281,6 @@ int lock_slot(const struct lock *lock)
     return lock->slot;
 }
 
-int64_t lock_acquired_ms(const struct lock *lock)
-{
-    return lock->acquired_ms;
-}
-
 int64_t lock_confirmed_ms(const struct lock *lock)
 {
     return lock->confirmed_ms;

@@ -149,7 +149,6 @@ const char *lock_value(const struct lock *lock);
 /* After LOCK_OK of lock_acquire: */
 int64_t lock_fence(const struct lock *lock);
 int lock_slot(const struct lock *lock);             /* 1..N with slots, else 0 */
-int64_t lock_acquired_ms(const struct lock *lock);  /* clock_boot_ms of the acquisition */
 int64_t lock_confirmed_ms(const struct lock *lock); /* t of lease.h: the last confirmed attempt */
 const char *lock_key(const struct lock *lock);
 
