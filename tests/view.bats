@@ -68,6 +68,7 @@ view() {
 
 # back_as_before STATUS: the shell is back, on its own screen, with its settings.
 back_as_before() {
+    sees '^ready\$$' # else what is typed is echoed before the prompt, and its output stands behind it
     type_line "echo status=\$?; stty -a >$ROOM/after; echo done-\$((6*7))"
     sees '^done-42$'
     assert_equal "$(screen | grep '^status=')" "status=$1"
