@@ -223,6 +223,17 @@ refused_for() {
     assert_one_line 'but TLS: use rediss://'
 }
 
+@test "the bytes of a TLS alert in the middle of a reply are data" {
+    local pairs
+    pairs=$(printf '%4096s' '' | sed 's/ /\\x15\\x03/g')
+    # whatever even number of bytes has been read before, the next chunk begins like an alert
+    talker_start --tcp --repeat-last \
+        "raw *7\r\n\$4\r\nHELD\r\n\$8193\r\nx$pairs\r\n:60000\r\n:-1\r\n:1\r\n:0\r\n:0\r\n"
+    URL=$TALKER_URL run --separate-stderr lock --connect-timeout 0.3 job -- true
+    assert_status 75
+    assert_one_line 'held by another program'
+}
+
 # A proxy in front of the TLS port.
 tls_proxy() {
     PROXY_CONTROL=$ROOM/proxy-tls.control

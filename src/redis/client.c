@@ -25,6 +25,7 @@ struct client {
     struct stream stream;
     struct route route;
     struct redirect redirect; /* what the last refusal said, if it was one */
+    bool heard_from; /* this connection has brought bytes */
     bool logged_in;
     bool subscribed; /* the connection takes no other command until it is unsubscribed */
     bool outcome_unknown;
@@ -56,6 +57,7 @@ struct client *client_open(const struct client_settings *settings)
 void client_disconnect(struct client *client)
 {
     stream_close(&client->stream);
+    client->heard_from = false;
     client->logged_in = false;
     client->subscribed = false;
     reply_reader_close(client->reader);
@@ -242,8 +244,10 @@ static enum server_error feed(struct client *client, const struct deadline *dead
     why_begin(client);
     enum server_error error =
         stream_receive(&client->stream, bytes, sizeof(bytes), deadline, &received, &client->why);
-    /* an alert record: what a TLS server says to a plain command */
-    if (error == SERVER_OK && received > 1 && bytes[0] == 0x15 && bytes[1] == 0x03)
+    bool first = !client->heard_from;
+    client->heard_from = client->heard_from || error == SERVER_OK;
+    /* an alert record: what a TLS server says to a plain command; later on these bytes are data */
+    if (error == SERVER_OK && first && received > 1 && bytes[0] == 0x15 && bytes[1] == 0x03)
         return client_nonsense(client, "does not speak the Redis protocol but TLS: use rediss://");
     if (error == SERVER_OK && !reply_reader_feed(client->reader, bytes, received))
         error = client_nonsense(client, "sent a reply that is too large");
