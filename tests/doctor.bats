@@ -187,6 +187,9 @@ replicates() {
     [[ $output != *hunter* ]]
     rcli -a 'hunter2 secret' --no-auth-warning config set requirepass '' >/dev/null
     URL="unix://$SOCK?db=99" doctor
+    assert_status 64
+    verdict failure 'DB index'
+    REDISLOCK_URL="unix://$SOCK?db=99" run --separate-stderr "$REDISLOCK_BIN" --doctor
     assert_status 78
     verdict failure 'DB index'
 
@@ -280,8 +283,18 @@ replicates() {
     as_user doctor
     assert_status 77
     doctor -t 100ms
-    assert_status 78
+    assert_status 64
+    assert_equal "$(grep -c -- '--ttl is too short' <<<"$output")" 1
     verdict failure '--ttl is too short'
+    verdict ok 'it is a master'
+    REDISLOCK_TTL=100ms doctor
+    assert_status 78
+    redis_start second
+    redis_start third
+    URL="unix://$SOCK,unix://$(redis_sock second),unix://$(redis_sock third)" doctor -t 100ms
+    assert_status 64
+    assert_equal "$(grep -c -- '--ttl is too short' <<<"$output")" 1
+    [[ $output != *'a majority works'* ]]
     nothing_left
 }
 

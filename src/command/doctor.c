@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "command/examine.h"
 #include "command/output.h"
+#include "command/report.h"
 #include "command/taking.h"
 #include "lock/lock.h"
 #include "lock/observe.h"
@@ -23,7 +24,7 @@ struct trial {
     bool polls; /* a waiter could not listen */
 };
 
-static int status_of(enum lock_result result)
+static int status_of(const struct config *config, enum lock_result result)
 {
     switch (result) {
     case LOCK_DENIED:
@@ -33,11 +34,11 @@ static int status_of(enum lock_result result)
     case LOCK_NOT_A_LOCK:
         return STATUS_NONSENSE;
     case LOCK_BAD_DATABASE:
-        return STATUS_CONFIG;
+    case LOCK_DUPLICATE_SERVER:
+        return report_servers_status(config);
     case LOCK_OK:
     case LOCK_HELD:
     case LOCK_OTHER_SLOTS:
-    case LOCK_DUPLICATE_SERVER:
     case LOCK_GONE:
     case LOCK_TAKEN:
     case LOCK_INTERRUPTED:
@@ -55,8 +56,8 @@ static bool passed(const struct trial *trial, const struct lock *lock, const cha
 {
     if (result == wanted)
         return true;
-    examine_failure(trial->examination, status_of(result), "cannot %s a lock: %s", step,
-                    lock_why(lock));
+    examine_failure(trial->examination, status_of(trial->examination->config, result),
+                    "cannot %s a lock: %s", step, lock_why(lock));
     return false;
 }
 
@@ -119,15 +120,10 @@ static void try_lock(struct trial *trial, struct lock *lock, const char *what)
 static void try_mode(struct examination *examination, const struct taking_servers *servers,
                      const char *name, enum lock_mode mode, const char *what)
 {
-    struct lease lease;
-    int64_t least;
     const struct config *config = examination->config;
-    if (!lease_make(config->ttl_ms, config->kill_after_ms, &lease, &least)) {
-        examine_failure(examination, STATUS_CONFIG, "--ttl is too short: at least %lldms is needed",
-                        (long long)least);
+    if (examination->lease == NULL)
         return;
-    }
-    struct trial trial = {examination, taking_settings(config, &lease, servers), false};
+    struct trial trial = {examination, taking_settings(config, examination->lease, servers), false};
     trial.settings.name = name;
     trial.settings.mode = mode;
     trial.settings.command = "redislock --doctor";
@@ -181,7 +177,7 @@ static void examine_quorum(struct examination *examination, const struct taking_
     else
         examine_ok("%d servers: %d may fail, %d must agree", servers->count,
                    servers->count - majority, majority);
-    if (!make_scratch_name(&name))
+    if (examination->lease == NULL || !make_scratch_name(&name))
         return;
     examination->status = STATUS_OK;
     try_mode(examination, servers, name.at, LOCK_MODE_EXCLUSIVE, "on a majority, an exclusive");
@@ -189,11 +185,26 @@ static void examine_quorum(struct examination *examination, const struct taking_
         examine_warning("a majority works without the servers that failed above");
 }
 
+/* What would end every job before it asks a server. */
+static void examine_lease(struct examination *examination, struct lease *lease)
+{
+    const struct config *config = examination->config;
+    int64_t least;
+    if (lease_make(config->ttl_ms, config->kill_after_ms, lease, &least))
+        examination->lease = lease;
+    else
+        examine_failure(examination, taking_lease_status(config),
+                        "--ttl is too short: at least %lldms is needed; no lock is tried",
+                        (long long)least);
+}
+
 int command_doctor(const struct config *config)
 {
     struct taking_servers servers;
+    struct lease lease;
     struct examination examination = {.config = config};
     taking_name_servers(&servers, config);
+    examine_lease(&examination, &lease);
     for (int i = 0; i < servers.count; i++) {
         char shown[URL_SHOWN_MAX];
         url_show(servers.at[i].url, shown, sizeof(shown));

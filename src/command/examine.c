@@ -106,12 +106,12 @@ static bool ping(struct examination *examination, int64_t *took_us, enum server_
     return true;
 }
 
-static int status_of(enum server_error error)
+static int status_of(const struct config *config, enum server_error error)
 {
     if (error == SERVER_DENIED || error == SERVER_UNTRUSTED)
         return STATUS_DENIED;
     if (error == SERVER_BAD_DATABASE)
-        return STATUS_CONFIG;
+        return report_servers_status(config);
     return error == SERVER_NONSENSE ? STATUS_NONSENSE : STATUS_UNAVAILABLE;
 }
 
@@ -122,7 +122,8 @@ bool examine_connection(struct examination *examination)
         int64_t took_us;
         enum server_error error;
         if (!ping(examination, &took_us, &error)) {
-            examine_failure(examination, status_of(error), "%s", client_why(examination->client));
+            examine_failure(examination, status_of(examination->config, error), "%s",
+                            client_why(examination->client));
             return false;
         }
         if (i > 0 && took_us < best_us) /* the first one connected */

@@ -7,12 +7,14 @@
 #include <stdbool.h>
 
 #include "cli/config.h"
+#include "lock/lease.h"
 #include "redis/client.h"
 
 struct examination {
     const struct config *config;
     const struct url *url; /* of the server that is examined */
     struct client *client;
+    const struct lease *lease; /* that locks are tried with; NULL: --ttl allows none */
     int status;        /* of the worst failure so far; 0: none */
     bool time_refused; /* TIME is forbidden to this user */
 };

@@ -118,6 +118,11 @@ static int other_slots(const struct config *config, int64_t in_use)
     return STATUS_CONFIG;
 }
 
+int report_servers_status(const struct config *config)
+{
+    return config->servers_source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
+}
+
 int report_failure(const struct config *config, const char *why, enum lock_result result)
 {
     switch (result) {
@@ -126,7 +131,7 @@ int report_failure(const struct config *config, const char *why, enum lock_resul
         return STATUS_DENIED;
     case LOCK_DUPLICATE_SERVER:
         log_error("two of the servers are one and the same; a quorum needs independent servers");
-        return config->servers_source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
+        return report_servers_status(config);
     case LOCK_UNTRUSTED:
         log_error("%s; check --cacert, --cert and --sni", why);
         return STATUS_DENIED;
@@ -141,7 +146,7 @@ int report_failure(const struct config *config, const char *why, enum lock_resul
         return STATUS_NONSENSE;
     case LOCK_BAD_DATABASE:
         log_error("%s; check the database in the URL", why);
-        return config->servers_source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
+        return report_servers_status(config);
     case LOCK_OS:
         log_error("%s", why);
         return STATUS_OS;

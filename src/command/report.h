@@ -22,6 +22,9 @@ void report_add_signal(struct text *text, int signal);
 int report_not_acquired(const struct config *config, const struct lock *lock,
                         enum lock_result result, int64_t waited_ms);
 
+/* The status of a bad --url: 64 or 78, by where it came from. */
+int report_servers_status(const struct config *config);
+
 /*
  * Tells why a server could not do what was asked, and returns the exit status. `why` is the line of
  * the room that failed.

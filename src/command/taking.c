@@ -33,6 +33,12 @@ static bool is_setting(enum config_source source)
     return source == SOURCE_FILE || source == SOURCE_ENVIRONMENT;
 }
 
+int taking_lease_status(const struct config *config)
+{
+    bool by_setting = is_setting(config->ttl_source) || is_setting(config->kill_after_source);
+    return by_setting ? STATUS_CONFIG : STATUS_USAGE;
+}
+
 /* The lease must leave time to extend twice before the child would have to stop. */
 static int check_lease(struct taking *taking)
 {
@@ -46,8 +52,7 @@ static int check_lease(struct taking *taking)
     log_error("--ttl is too short for %s: at least %sms is needed, so that a failed extension can "
               "be tried again before the command must be stopped",
               config->kill_after_ms >= 0 ? "this --kill-after" : "its grace", shown.at);
-    bool by_setting = is_setting(config->ttl_source) || is_setting(config->kill_after_source);
-    return by_setting ? STATUS_CONFIG : STATUS_USAGE;
+    return taking_lease_status(config);
 }
 
 int taking_interrupted(const struct taking *taking)

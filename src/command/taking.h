@@ -60,6 +60,9 @@ int taking_slot(const struct taking *taking);
 /* An event with one number (`key` NULL: with none). */
 void taking_tell(const struct taking *taking, const char *what, const char *key, int64_t number);
 
+/* The status of a lease that lease_make refuses: 64, or 78 where a setting made it so. */
+int taking_lease_status(const struct config *config);
+
 /* Fills in the servers of a config; `config` outlives them. */
 void taking_name_servers(struct taking_servers *servers, const struct config *config);
 
