@@ -1,8 +1,9 @@
 /*
  * What the files of this room share; nobody else includes it.
  *
- * lock.c owns the life of a lock, take.c how it is taken on one server, quorum.c on several, hold.c how
- * it is kept and given up, line.c the waiting. All of them talk to the server through here.
+ * lock.c owns the life of a lock, take.c how it is taken on one server, hold.c how it is kept and given
+ * up, line.c the waiting; quorum.c and quorum_hold.c do the same on several servers, which members.c
+ * asks. All of them talk to the server through here.
  */
 #ifndef REDISLOCK_LOCK_INSIDE_H
 #define REDISLOCK_LOCK_INSIDE_H

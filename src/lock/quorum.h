@@ -2,8 +2,7 @@
  * One lock on N independent servers, of which a majority decides (after Redlock, with fences that
  * rise). For the files of this room: lock.c hands over to it where there are several servers.
  *
- * All members are asked in parallel, each in a thread of its own that ends with the question. Each
- * has its own token, so that two names of one server give themselves away.
+ * quorum.c takes the lock, quorum_hold.c keeps it and gives it up; members.h is how both ask.
  */
 #ifndef REDISLOCK_LOCK_QUORUM_H
 #define REDISLOCK_LOCK_QUORUM_H
