@@ -185,6 +185,53 @@ in_line_on() {
     assert_no_key lock:job
 }
 
+# The old master of SENTINEL FAILOVER learns of it some ten seconds later, and grants locks until then.
+@test "row 29: SENTINEL FAILOVER: the job goes to the new master before the old one has heard of it" {
+    world 1
+    hold_there job -t 3 job
+    spawn waiter lock -w inf job -- "$WITNESS" --log "$ROOM/log"
+    wait_until 10000 in_line_on replica1 job 1
+    scli watch sentinel failover mymaster >/dev/null
+    wait_until 30000 moved_to replica1
+    one_more_extension job
+    one_more_extension job
+    role_is master master || fail 'the old master has heard of it already: nothing was tried'
+    redis_use replica1
+    (($(key_pttl lock:job) > 0)) || fail 'the new master has no lock'
+    run --separate-stderr lock job -- touch "$ROOM/ran"
+    assert_status 75
+    let_go job
+    assert_status 0
+    assert_no_stderr
+    assert_no_output
+    [[ ! -e $ROOM/ran ]]
+    reap waiter 60000
+    assert_status 0
+    assert_no_overlap "$ROOM/log"
+    wait_until 5000 key_absent lock:job
+}
+
+@test "sentinels that are gone, silent or stale do not take a running job from its master" {
+    local said
+    world 1
+    for said in stall "raw *2\r\n\$9\r\n127.0.0.1\r\n\$5\r\n$(redis_port replica1)\r\n"; do
+        talker_start --tcp --repeat-last "$said"
+        URL=redis+sentinel://127.0.0.1:$(redis_port watch),${TALKER_URL#redis://}/mymaster
+        hold_there job -t 3 job
+        redis_kill9 watch
+        one_more_extension job
+        one_more_extension job
+        grep -q '"SENTINEL"' "$TALKER_LOG" || fail 'the other sentinel was not asked'
+        let_go job
+        assert_status 0
+        assert_no_stderr
+        redis_use master
+        assert_no_key lock:job
+        rm "$ROOM/job.ready" "$ROOM/job.events"
+        sentinel_start watch "$(redis_port master)" 1
+    done
+}
+
 @test "row 27: the master is killed under a job and waiters: the job runs on, the waiters get their turn" {
     world 1
     hold_there job -t 30 job

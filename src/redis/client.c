@@ -25,7 +25,7 @@ struct client {
     struct stream stream;
     struct route route;
     struct redirect redirect; /* what the last refusal said, if it was one */
-    bool heard_from; /* this connection has brought bytes */
+    bool heard_from;          /* this connection has brought bytes */
     bool logged_in;
     bool subscribed; /* the connection takes no other command until it is unsubscribed */
     bool outcome_unknown;
@@ -377,6 +377,8 @@ static enum server_error exchange(struct client *client, const struct client_com
                                   int count, const struct reply **replies,
                                   const struct deadline *deadline)
 {
+    if (client->logged_in && route_is_stale(&client->route, &client->settings, deadline))
+        client_disconnect(client);
     enum server_error error = connect_if_needed(client, deadline);
     /* behind a refused SELECT the commands would run in database 0: wait for its answer */
     bool by_sentinel = client->settings.url->scheme == URL_SENTINEL;

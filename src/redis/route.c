@@ -6,8 +6,12 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "redis/client.h"
 #include "redis/sentinel.h"
+
+#define TRUSTED_MS   100 /* what a sentinel said; an extension comes later than that */
+#define CHECK_MAX_MS 500
 
 bool redirect_parse(const char *reply, size_t length, struct redirect *redirect)
 {
@@ -95,6 +99,7 @@ enum server_error route_open(struct route *route, const struct client_settings *
             sentinel_find(settings, &route->next, deadline, &route->place, why);
         if (error != SERVER_OK)
             return error;
+        route->resolved_ms = clock_boot_ms();
         return open_place(url, settings->tls, &route->place, stream, deadline, why);
     }
     if (route->redirected)
@@ -102,4 +107,18 @@ enum server_error route_open(struct route *route, const struct client_settings *
     if (url->scheme == URL_CLUSTER)
         return open_place(url, settings->tls, &url->places[route->next], stream, deadline, why);
     return stream_open(stream, url, settings->tls, deadline, why);
+}
+
+bool route_is_stale(struct route *route, const struct client_settings *settings,
+                    const struct deadline *deadline)
+{
+    int64_t now = clock_boot_ms();
+    if (settings->url->scheme != URL_SENTINEL || now - route->resolved_ms < TRUSTED_MS)
+        return false;
+    int64_t share = (deadline->at_ms - now) / 4;
+    struct deadline own =
+        deadline_sooner(*deadline, now + (share < CHECK_MAX_MS ? share : CHECK_MAX_MS));
+    bool stale = sentinel_has_moved(settings, &route->next, &route->place, &own);
+    route->resolved_ms = clock_boot_ms();
+    return stale;
 }

@@ -21,6 +21,7 @@ struct route {
     bool home_redirected;   /* what `redirected` and `place` were before the visit */
     struct url_place place; /* connected to, where it is not the URL's own host */
     struct url_place home;
+    int64_t resolved_ms; /* when a sentinel was last asked for `place` (clock_boot_ms) */
 };
 
 /* What MOVED or ASK says. */
@@ -47,5 +48,13 @@ struct client_settings;
 enum server_error route_open(struct route *route, const struct client_settings *settings,
                              struct stream *stream, const struct deadline *deadline,
                              struct text *why);
+
+/*
+ * Whether a connection that is kept leads to the wrong server: sentinels have made another one the
+ * master, and the old one may not know yet and still take writes. Asks a sentinel, unless one was
+ * asked just now, for a quarter of the deadline at most; false where there are none.
+ */
+bool route_is_stale(struct route *route, const struct client_settings *settings,
+                    const struct deadline *deadline);
 
 #endif

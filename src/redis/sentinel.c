@@ -1,5 +1,6 @@
 /*
- * Owns the conversation with sentinels: one question, on a connection of its own.
+ * Owns the conversation with sentinels: one question, on a connection of its own, and one to a master
+ * that they name anew.
  */
 #include "redis/sentinel.h"
 
@@ -71,4 +72,44 @@ enum server_error sentinel_find(const struct client_settings *settings, int *nex
     }
     /* one that does not know the name may not have been told yet */
     return error == SERVER_NONSENSE || error == SERVER_BUSY ? SERVER_UNREACHABLE : error;
+}
+
+/* One that may not tell its role counts as a master: writing will tell. */
+static bool says_master(const struct client_settings *settings, const struct url_place *place,
+                        const struct deadline *deadline)
+{
+    struct url url = *settings->url; /* with its login */
+    struct client_settings there = *settings;
+    url.scheme = URL_TCP;
+    url.port = place->port;
+    url.place_count = 0;
+    url.db = 0;
+    memcpy(url.host, place->host, sizeof(url.host));
+    there.url = &url;
+    struct client *client = client_open(&there);
+    if (client == NULL)
+        return false;
+    const char *const words[] = {"ROLE"};
+    const size_t lengths[] = {4};
+    const struct client_command command = {1, words, lengths};
+    const struct reply *reply;
+    bool answered = client_call(client, &command, 1, &reply, deadline) == SERVER_OK;
+    bool master = answered &&
+                  (reply->kind == REPLY_ERROR || (reply->kind == REPLY_ARRAY && reply->count > 0 &&
+                                                  reply_is(&reply->items[0], "master")));
+    client_close(client);
+    return master;
+}
+
+bool sentinel_has_moved(const struct client_settings *settings, int *next,
+                        const struct url_place *from, const struct deadline *deadline)
+{
+    char storage[512];
+    struct text why = TEXT_OVER(storage);
+    struct url_place named;
+    if (sentinel_find(settings, next, deadline, &named, &why) != SERVER_OK)
+        return false;
+    if (named.port == from->port && strcmp(named.host, from->host) == 0)
+        return false;
+    return says_master(settings, &named, deadline);
 }

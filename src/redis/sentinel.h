@@ -4,6 +4,8 @@
 #ifndef REDISLOCK_REDIS_SENTINEL_H
 #define REDISLOCK_REDIS_SENTINEL_H
 
+#include <stdbool.h>
+
 #include "base/deadline.h"
 #include "base/text.h"
 #include "cli/url.h"
@@ -18,5 +20,12 @@
 enum server_error sentinel_find(const struct client_settings *settings, int *next,
                                 const struct deadline *deadline, struct url_place *master,
                                 struct text *why);
+
+/*
+ * Whether the master is another one than `from`: a sentinel names another, and that one says that it
+ * is a master. Sentinels that do not answer, or are stale, change nothing. `*next` as above.
+ */
+bool sentinel_has_moved(const struct client_settings *settings, int *next,
+                        const struct url_place *from, const struct deadline *deadline);
 
 #endif
