@@ -250,19 +250,68 @@ has_tried() {
     free_on third lock:job
 }
 
-@test "row 30: a replica's vote never counts" {
+@test "two databases of one server are found out as well, under any of its names" {
+    redis_start s1 --tcp
+    redis_start s2
+    URLS="unix://$(redis_sock s1)?db=1,unix://$(redis_sock s2),redis://127.0.0.1:$(redis_port s1)/2"
+    run --separate-stderr quorum job -- touch "$ROOM/ran"
+    assert_status 64
+    assert_one_line "unix://.*s1.*db=1 and redis://127.0.0.1:$(redis_port s1)/2 are one and the same"
+    run --separate-stderr quorum -w 1 job -- touch "$ROOM/ran"
+    assert_status 64
+    run --separate-stderr quorum --doctor
+    assert_status 64
+    assert_line_output '^failure .*one and the same'
+    REDISLOCK_URL=$URLS run --separate-stderr "$REDISLOCK_BIN" job -- touch "$ROOM/ran"
+    assert_status 78
+    [[ ! -e $ROOM/ran ]]
+    assert_equal "$(rcli_at s1 -n 1 exists lock:job) $(rcli_at s1 -n 2 exists lock:job)" '0 0'
+    # different databases of different servers are no mistake
+    redis_start s3
+    URLS="unix://$(redis_sock s1)?db=1,unix://$(redis_sock s2),unix://$(redis_sock s3)?db=2"
+    run --separate-stderr quorum job -- echo ran
+    assert_output ran
+    assert_no_stderr
+}
+
+@test "servers in one database are not asked who they are" {
+    servers_start 3
+    quorum job -- true
+    assert_equal "$(rcli_at s1 info commandstats | grep -c '^cmdstat_info:')" 0
+}
+
+@test "row 30: a replica's vote never counts: a warning beside a majority, 69 without" {
     redis_start s1 --tcp
     redis_start s3
     replica_start s2 s1
     urls_of 3
     run --separate-stderr quorum job -- echo ran # two real ones are a majority
     assert_status 0
+    assert_output ran
+    assert_one_line "no vote from unix://$(redis_sock s2): read-only, as a replica is; name the master"
     redis_kill9 s3
     run --separate-stderr quorum --connect-timeout 0.5 job -- touch "$ROOM/ran"
     assert_status 69
-    assert_line_stderr 'READONLY|1 of 3'
+    assert_one_line "1 of 3 servers answered, 2 are needed; no vote from unix://$(redis_sock s2): read-only"
     [[ ! -e $ROOM/ran ]]
     free_on s1 lock:job
+}
+
+@test "a master named with its replicas is no quorum; once they are masters, it is" {
+    redis_start s1 --tcp
+    replica_start s2 s1
+    replica_start s3 s1
+    urls_of 3
+    run --separate-stderr quorum --connect-timeout 0.5 job -- touch "$ROOM/ran"
+    assert_status 69
+    assert_one_line "no vote from unix://$(redis_sock s2), unix://$(redis_sock s3): read-only"
+    [[ ! -e $ROOM/ran ]]
+    spawn late "$REDISLOCK_BIN" -u "$URLS" --connect-timeout 20 job -- echo ran
+    rcli_at s2 replicaof no one >/dev/null
+    reap late 20000
+    assert_status 0
+    assert_output ran
+    assert_one_line "no vote from unix://$(redis_sock s3): read-only"
 }
 
 @test "one server that refuses the login is a failed one; a majority of them is 77" {

@@ -15,8 +15,8 @@ struct examination {
     const struct url *url; /* of the server that is examined */
     struct client *client;
     const struct lease *lease; /* that locks are tried with; NULL: --ttl allows none */
-    int status;        /* of the worst failure so far; 0: none */
-    bool time_refused; /* TIME is forbidden to this user */
+    int status;                /* of the worst failure so far; 0: none */
+    bool time_refused;         /* TIME is forbidden to this user */
 };
 
 /* Prints "ok", "warning" or "failure" and a line. A failure keeps `status` for the exit. */

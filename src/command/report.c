@@ -130,7 +130,7 @@ int report_failure(const struct config *config, const char *why, enum lock_resul
         log_error("%s; check --user, --password-file and the server's ACL", why);
         return STATUS_DENIED;
     case LOCK_DUPLICATE_SERVER:
-        log_error("two of the servers are one and the same; a quorum needs independent servers");
+        log_error("%s; a quorum needs independent servers", why);
         return report_servers_status(config);
     case LOCK_UNTRUSTED:
         log_error("%s; check --cacert, --cert and --sni", why);

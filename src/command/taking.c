@@ -168,6 +168,8 @@ static void tell_acquired(const struct taking *taking)
     if (taking_slot(taking) > 0)
         event_int(&event, "slot", taking_slot(taking));
     event_send(&event);
+    if (lock_remark(taking->lock) != NULL)
+        log_warning("%s", lock_remark(taking->lock));
     log_info("acquired the lock, fence %lld", (long long)lock_fence(taking->lock));
 }
 

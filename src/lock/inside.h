@@ -27,6 +27,7 @@ struct lock {
     int64_t cancel_ms; /* that a cancellation may take */
     int64_t fence;
     int slot;
+    bool read_only;         /* the server that the URL itself names takes no writes, as a replica */
     bool loose_ends;        /* an ACQUIRE or RESTORE went out that may still arrive */
     bool in_line;           /* a ticket of ours may stand in the queue */
     bool polls;             /* waits without pub/sub */

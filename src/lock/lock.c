@@ -296,6 +296,11 @@ const struct lock_blocker *lock_blocker(const struct lock *lock)
     return lock->quorum != NULL ? quorum_blocker(lock->quorum) : &lock->blocker;
 }
 
+const char *lock_remark(const struct lock *lock)
+{
+    return lock->quorum != NULL ? quorum_remark(lock->quorum) : NULL;
+}
+
 const char *lock_why(const struct lock *lock)
 {
     if (lock->quorum != NULL)

@@ -155,6 +155,12 @@ const char *lock_key(const struct lock *lock);
 /* After LOCK_HELD, LOCK_TAKEN or LOCK_OTHER_SLOTS. */
 const struct lock_blocker *lock_blocker(const struct lock *lock);
 
+/*
+ * After LOCK_OK of lock_acquire or lock_wait: which servers of a quorum cannot count, because they are
+ * read-only as replicas are, in one line. NULL: none.
+ */
+const char *lock_remark(const struct lock *lock);
+
 /* Why the last call failed: one line that names the server. Never NULL. */
 const char *lock_why(const struct lock *lock);
 

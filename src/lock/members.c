@@ -30,6 +30,7 @@ struct quorum *quorum_open(const struct lock_settings *settings)
         struct lock_settings own = *settings;
         own.server_count = 1;
         own.server = settings->servers[i];
+        quorum->mixed_databases |= own.server.url->db != settings->server.url->db;
         quorum->members[i].quorum = quorum;
         quorum->members[i].lock = lock_open(&own);
         if (quorum->members[i].lock == NULL) {

@@ -14,12 +14,14 @@
 #include <stdint.h>
 
 #include "lock/inside.h"
+#include "redis/topology.h"
 
 struct member {
     struct quorum *quorum;
     struct lock *lock;
-    enum lock_result result; /* of the last question */
-    bool rejoined;           /* in this round: does not count */
+    enum lock_result result;      /* of the last question */
+    bool rejoined;                /* in this round: does not count */
+    char id[TOPOLOGY_ID_MAX + 1]; /* the server's run id; "": not asked, or not told */
     pthread_t thread;
     bool threaded;
 };
@@ -38,12 +40,14 @@ struct quorum {
     int majority;
     int64_t attempt_ms; /* that one exchange with a member may take */
     struct lease lease;
-    bool restores; /* a member that lost the lock takes it up again */
+    bool mixed_databases; /* the servers' numbers of a database differ */
+    bool restores;        /* a member that lost the lock takes it up again */
     int64_t fence;
     int64_t confirmed_ms;
     int spokesman; /* the member whose refusal or reason is told */
     const struct question *question;
-    char why[512]; /* a reason of the whole; "": the spokesman's */
+    char remark[512]; /* on a majority that was won: who did not count; "": all may */
+    char why[512];    /* a reason of the whole; "": the spokesman's */
     struct member members[];
 };
 

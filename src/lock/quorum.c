@@ -35,22 +35,50 @@ static void ask_raise_fence(struct member *member, const struct question *questi
         member->result = inside_raise_fence(member->lock, question->number, &question->deadline);
 }
 
-/* Two members that refuse each other's token are one server. */
-static bool is_duplicate(const struct quorum *quorum, int *which)
+static void ask_id(struct member *member, const struct question *question)
+{
+    if (member->id[0] == '\0')
+        (void)topology_run_id(member->lock->client, member->id, &question->deadline);
+}
+
+/* Two members that refuse each other's token are one server, and so are two with one run id. */
+static bool are_one(const struct member *one, const struct member *other)
+{
+    bool refused = one->result == LOCK_HELD &&
+                   strcmp(one->lock->blocker.holder.token, other->lock->token) == 0;
+    return refused || (one->id[0] != '\0' && strcmp(one->id, other->id) == 0);
+}
+
+static bool is_duplicate(struct quorum *quorum)
 {
     for (int i = 0; i < quorum->count; i++) {
-        const struct member *refused = &quorum->members[i];
-        if (refused->result != LOCK_HELD)
-            continue;
         for (int j = 0; j < quorum->count; j++) {
-            if (j != i &&
-                strcmp(refused->lock->blocker.holder.token, quorum->members[j].lock->token) == 0) {
-                *which = i;
-                return true;
-            }
+            if (i == j || !are_one(&quorum->members[i], &quorum->members[j]))
+                continue;
+            struct text why = TEXT_OVER(quorum->why);
+            text_addf(&why, "%s and %s are one and the same server",
+                      client_address(quorum->members[i < j ? i : j].lock->client),
+                      client_address(quorum->members[i < j ? j : i].lock->client));
+            return true;
         }
     }
     return false;
+}
+
+/* Who has no vote for being a replica. false: nobody. */
+static bool add_read_only(struct text *text, const struct quorum *quorum)
+{
+    int count = 0;
+    for (int i = 0; i < quorum->count; i++) {
+        const struct lock *lock = quorum->members[i].lock;
+        if (quorum->members[i].result != LOCK_UNAVAILABLE || !lock->read_only)
+            continue;
+        text_add(text, count++ == 0 ? "no vote from " : ", ");
+        text_add(text, client_address(lock->client));
+    }
+    if (count > 0)
+        text_add(text, ": read-only, as a replica is; name the master in --url");
+    return count > 0;
 }
 
 /* A majority has granted: its fences are made one, on a majority again. */
@@ -83,35 +111,44 @@ static enum lock_result judge(struct quorum *quorum)
     enum lock_result trouble = members_trouble(quorum);
     if (trouble != LOCK_OK)
         return trouble;
-    int silent = members_find(quorum, LOCK_UNAVAILABLE);
-    if (silent >= 0)
-        quorum->spokesman = silent;
     struct text why = TEXT_OVER(quorum->why);
-    text_addf(&why, "%d of %d servers answered, %d are needed; %s", answered, quorum->count,
-              quorum->majority, lock_why(quorum->members[quorum->spokesman].lock));
+    text_addf(&why, "%d of %d servers answered, %d are needed; ", answered, quorum->count,
+              quorum->majority);
+    if (!add_read_only(&why, quorum)) {
+        int silent = members_find(quorum, LOCK_UNAVAILABLE);
+        quorum->spokesman = silent >= 0 ? silent : quorum->spokesman;
+        text_add(&why, lock_why(quorum->members[quorum->spokesman].lock));
+    }
     return LOCK_UNAVAILABLE;
 }
 
 static enum lock_result one_round(struct quorum *quorum, bool count_skip,
                                   const struct deadline *deadline)
 {
+    enum lock_result result;
+    quorum->why[0] = '\0';
+    quorum->remark[0] = '\0';
+    /* in one database two names of a server refuse each other's token; else it must be asked */
+    if (quorum->mixed_databases) {
+        const struct question id = {.ask = ask_id, .deadline = members_attempt(quorum, deadline)};
+        members_ask(quorum, &id);
+    }
     const struct question acquire = {.ask = ask_acquire,
                                      .deadline = members_attempt(quorum, deadline),
                                      .count_skip = count_skip};
-    quorum->why[0] = '\0';
     members_ask(quorum, &acquire);
-    int which;
-    enum lock_result result;
-    if (is_duplicate(quorum, &which)) {
+    if (is_duplicate(quorum)) {
         result = LOCK_DUPLICATE_SERVER;
-        quorum->spokesman = which;
     } else if (members_count(quorum, LOCK_OK) >= quorum->majority) {
         result = confirm(quorum, deadline);
     } else {
         result = judge(quorum);
     }
-    if (result == LOCK_OK)
+    if (result == LOCK_OK) {
+        struct text remark = TEXT_OVER(quorum->remark);
+        (void)add_read_only(&remark, quorum);
         return result;
+    }
     const struct question cancel = {.ask = ask_cancel};
     members_ask(quorum, &cancel);
     return result;
@@ -195,4 +232,9 @@ const char *quorum_why(const struct quorum *quorum)
 const struct lock_blocker *quorum_blocker(const struct quorum *quorum)
 {
     return lock_blocker(quorum->members[quorum->spokesman].lock);
+}
+
+const char *quorum_remark(const struct quorum *quorum)
+{
+    return quorum->remark[0] != '\0' ? quorum->remark : NULL;
 }

@@ -45,6 +45,9 @@ void quorum_forget(struct quorum *quorum);
 int64_t quorum_fence(const struct quorum *quorum);
 int64_t quorum_confirmed_ms(const struct quorum *quorum);
 const char *quorum_why(const struct quorum *quorum);
+
+/* After OK of quorum_acquire or quorum_wait; NULL: nothing to remark. */
+const char *quorum_remark(const struct quorum *quorum);
 const struct lock_blocker *quorum_blocker(const struct quorum *quorum);
 
 #endif

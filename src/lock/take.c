@@ -94,6 +94,8 @@ enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
         listens
             ? script_run_and_subscribe(lock->client, &call, &lock->keys.channel, &reply, deadline)
             : script_run(lock->client, &call, &reply, deadline);
+    const struct url *url = lock->settings.server.url;
+    lock->read_only = error == SERVER_READONLY && url->place_count == 0;
     if (error != SERVER_OK) {
         inside_note_outcome(lock);
         /* with a full memory no transaction is taken, but a script that keeps our place is */

@@ -1,0 +1,99 @@
+/*
+ * Owns the reading of INFO's run_id and of CLUSTER SLOTS. May not retry, and keeps nothing.
+ */
+#include "redis/topology.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define MASTERS_MAX 1024 /* a cluster has 1,000 nodes at most, say its authors */
+
+enum server_error topology_run_id(struct client *client, char id[TOPOLOGY_ID_MAX + 1],
+                                  const struct deadline *deadline)
+{
+    static const char field[] = "\nrun_id:";
+    const char *const words[] = {"INFO", "server"};
+    const size_t lengths[] = {4, 6};
+    const struct client_command command = {2, words, lengths};
+    const struct reply *reply;
+    enum server_error error = client_call(client, &command, 1, &reply, deadline);
+    if (error != SERVER_OK)
+        return error;
+    id[0] = '\0';
+    const char *at = reply->kind == REPLY_STRING ? strstr(reply->bytes, field) : NULL;
+    if (at == NULL)
+        return SERVER_OK;
+    struct text text = text_over(id, TOPOLOGY_ID_MAX + 1);
+    at += sizeof(field) - 1;
+    text_add_bytes(&text, at, strcspn(at, "\r\n"));
+    return SERVER_OK;
+}
+
+/* {host, port, …} of a node. false: makes no sense. */
+static bool read_place(const struct reply *node, struct url_place *place)
+{
+    int64_t port;
+    if (node->kind != REPLY_ARRAY || node->count < 2 || !reply_number(&node->items[1], &port) ||
+        port < 1 || port > 65535)
+        return false;
+    *place = (struct url_place){.port = (uint16_t)port};
+    const struct reply *host = &node->items[0];
+    if (host->kind != REPLY_STRING || strcmp(host->bytes, "?") == 0)
+        return true; /* a node that does not know its own address */
+    if (host->length > URL_HOST_MAX)
+        return false;
+    memcpy(place->host, host->bytes, host->length);
+    return true;
+}
+
+static bool is_known(const struct topology_masters *masters, const struct url_place *place)
+{
+    for (size_t i = 0; i < masters->count; i++)
+        if (masters->places[i].port == place->port &&
+            strcmp(masters->places[i].host, place->host) == 0)
+            return true;
+    return false;
+}
+
+/* Adds the master of one range of slots. */
+static enum server_error add_master(struct client *client, struct topology_masters *masters,
+                                    const struct reply *range)
+{
+    struct url_place place;
+    if (range->kind != REPLY_ARRAY || range->count < 3 || !read_place(&range->items[2], &place) ||
+        masters->count == MASTERS_MAX)
+        return client_nonsense(client, "gives an unexpected reply to CLUSTER SLOTS");
+    if (is_known(masters, &place))
+        return SERVER_OK;
+    struct url_place *grown =
+        realloc(masters->places, (masters->count + 1) * sizeof(*masters->places));
+    if (grown == NULL)
+        return SERVER_OS;
+    masters->places = grown;
+    masters->places[masters->count++] = place;
+    return SERVER_OK;
+}
+
+enum server_error topology_find_masters(struct client *client, struct topology_masters *masters,
+                                        const struct deadline *deadline)
+{
+    const char *const words[] = {"CLUSTER", "SLOTS"};
+    const size_t lengths[] = {7, 5};
+    const struct client_command command = {2, words, lengths};
+    const struct reply *reply;
+    *masters = (struct topology_masters){.places = NULL};
+    enum server_error error = client_call(client, &command, 1, &reply, deadline);
+    if (error != SERVER_OK)
+        return error;
+    if (reply->kind != REPLY_ARRAY) {
+        masters->refused = true;
+        return SERVER_OK;
+    }
+    for (size_t i = 0; i < reply->count && error == SERVER_OK; i++)
+        error = add_master(client, masters, &reply->items[i]);
+    if (error != SERVER_OK)
+        free(masters->places);
+    return error;
+}

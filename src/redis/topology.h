@@ -1,0 +1,34 @@
+/*
+ * Who a server is, and which others make a cluster with it. One question each, on a client of the
+ * caller's; a server that refuses it is no failure.
+ */
+#ifndef REDISLOCK_REDIS_TOPOLOGY_H
+#define REDISLOCK_REDIS_TOPOLOGY_H
+
+#include "base/deadline.h"
+#include "cli/url.h"
+#include "redis/client.h"
+
+#define TOPOLOGY_ID_MAX 64
+
+/*
+ * Copies the server's run id, the same whatever name, address or database it is reached by, into `id`;
+ * "" where the server does not tell. SERVER_OK, or why nothing was answered.
+ */
+enum server_error topology_run_id(struct client *client, char id[TOPOLOGY_ID_MAX + 1],
+                                  const struct deadline *deadline);
+
+struct topology_masters {
+    struct url_place *places; /* owned: free() */
+    size_t count;             /* 0: not a cluster, or it does not tell */
+    bool refused;             /* it does not tell: client_why says why */
+};
+
+/*
+ * The masters that have slots, each once; host "" stands for the host of the node that was asked.
+ * SERVER_OK, or why nothing was answered; then there is nothing to free.
+ */
+enum server_error topology_find_masters(struct client *client, struct topology_masters *masters,
+                                        const struct deadline *deadline);
+
+#endif
