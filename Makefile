@@ -252,8 +252,9 @@ bench: ## measure what redislock costs beside flock(1) (SECTIONS='wrap refuse' s
 bench-tools: $(bench_tools)
 
 .PHONY: run-bench
-run-bench: $(program) bench-tools
+run-bench: $(program) bench-tools $(BUILD)/tools/proxy
 	REDISLOCK_BIN='$(abspath $(program))' REDISLOCK_BENCH_TOOLS='$(abspath $(BUILD))/bench' \
+		REDISLOCK_TOOLS='$(abspath $(BUILD))/tools' \
 		tests/bench/run $(SECTIONS)
 
 # --- Lint --------------------------------------------------------------------------------------

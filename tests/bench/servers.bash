@@ -1,4 +1,4 @@
-# Sections tls, quorum and failover: what it costs to be safe against more than one's own crash.
+# Sections tls, quorum, link and failover: what it costs to be safe against more than one's own crash.
 # shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with run and its parts
 
 # server_at PORT ARG...: one more server, on the loopback; it ends with the bench.
@@ -45,12 +45,8 @@ tls_answers() {
 
 # Two rounds to acquire (the second makes the fences one) and one to release, beside one and one.
 section_quorum() {
-    local first=$((25000 + RANDOM % 4000)) i urls=()
-    for i in 0 1 2 3 4; do
-        server_at $((first + i)) --port $((first + i))
-        urls+=("redis://127.0.0.1:$((first + i))")
-        wait_until 10 answers_at $((first + i))
-    done
+    local urls
+    five_servers
     head_row "quorum: a lock cycle around true, $rounds rounds" "" "wall us" "p99 us" "cpu us" "faults" \
         "wall/one" "cpu/one"
     "$tools/pairs" -n "$rounds" \
@@ -60,6 +56,53 @@ section_quorum() {
     pairs_table <"$room/pairs"
     goal "a quorum of three to one server, wall" "$(value 'three servers' 6)" 1.5
     goal "a quorum of five to one server, wall" "$(value 'five servers' 6)" 1.5
+}
+
+# far_away URL: sets `far` to the same server behind a link that takes link_ms each way.
+far_away() {
+    local name=$room/link-${1##*:}
+    "$proxy" --listen tcp --port-file "$name.port" --target "tcp:${1##*:}" --control "$name.sock" \
+        </dev/null >"$name.log" 2>&1 &
+    servers+=("$!")
+    disown "$!"
+    wait_until 10 test -s "$name.port"
+    "$proxy" --do "$name.sock" delay "$link_ms" >/dev/null
+    far=redis://127.0.0.1:$(<"$name.port")
+}
+
+# The same where the way to the servers is what takes the time: round trips, beside each other. The
+# link is a proxy, which delays bytes; connecting takes no trip through it, for none of them.
+section_link() {
+    local urls url far all=()
+    if [[ ! -x $proxy ]]; then
+        skip "link: no $proxy; make tests builds it"
+        return
+    fi
+    five_servers
+    for url in "${urls[@]}"; do
+        far_away "$url"
+        all+=("$far")
+    done
+    head_row "link: a lock cycle around true, $link_ms ms each way, $slow_rounds rounds" "" "wall us" \
+        "p99 us" "cpu us" "faults" "wall/one" "cpu/one"
+    "$tools/pairs" -n "$slow_rounds" \
+        --- "one server" "$bin" -u "${all[0]}" job true \
+        --- "three servers" "$bin" -u "${all[*]:0:3}" quorum true \
+        --- "five servers" "$bin" -u "${all[*]}" quorum true >"$room/pairs"
+    pairs_table <"$room/pairs"
+    goal "a quorum of three to one server over a link, wall" "$(value 'three servers' 6)" 1.5
+    goal "a quorum of five to one server over a link, wall" "$(value 'five servers' 6)" 1.5
+}
+
+# five_servers: sets `urls` to five servers that answer.
+five_servers() {
+    local first=$((25000 + RANDOM % 4000)) i
+    urls=()
+    for i in 0 1 2 3 4; do
+        server_at $((first + i)) --port $((first + i))
+        urls+=("redis://127.0.0.1:$((first + i))")
+        wait_until 10 answers_at $((first + i))
+    done
 }
 
 now_ms() {
