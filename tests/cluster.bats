@@ -35,25 +35,6 @@ name_on() {
     printf 'job-%s\n' "$number"
 }
 
-hold_there() {
-    local variable=$1
-    shift
-    spawn "$variable" bash -c 'exec 5>>"$0" "$@"' "$ROOM/$variable.events" "$REDISLOCK_BIN" -u "$URL" \
-        --status-fd 5 "$@" -- "$WITNESS" --out "$ROOM/$variable.ready" --log "$ROOM/log" \
-        --signals inf --exit-on TERM
-    wait_for_line "$ROOM/$variable.ready" '^ready ' || fail "$(cat "$ROOM/$variable.err")"
-}
-
-extended_since() {
-    (($(grep -c '"event":"extended"' "$ROOM/$1.events") > $2))
-}
-
-one_more_extension() {
-    local now
-    now=$(grep -c '"event":"extended"' "$ROOM/$1.events" || true)
-    wait_until 30000 extended_since "$1" "$now"
-}
-
 # moving NAME: sets FROM, TO and SLOT, and puts the slot of lock NAME between the two.
 moving() {
     FROM=$(owner_of "lock:$1")
@@ -77,11 +58,6 @@ moved() {
     for node in "$TO" "$FROM" n1 n2 n3; do
         rcli_at "$node" cluster setslot "$SLOT" node "$(node_id "$TO")" >/dev/null
     done
-}
-
-# in_line_on NODE NAME NUMBER
-in_line_on() {
-    [[ $(rcli_at "$1" zcard "lock:{lock:$2}:queue") == "$3" ]]
 }
 
 @test "a plain URL of any node finds the one that has the lock" {
@@ -156,6 +132,121 @@ in_line_on() {
     assert_status 0
     run --separate-stderr "$REDISLOCK_BIN" --doctor
     assert_status 0
+}
+
+# on_each_node: sets ONE, TWO and THREE to names with a record, one on each node.
+on_each_node() {
+    ONE=$(name_on n1) TWO=$(name_on n2) THREE=$(name_on n3)
+    lock "$ONE" -- true
+    lock "$TWO" -- true
+    lock "$THREE" -- true
+}
+
+# rows NAME...: each is in a row of $output, once; nothing else is.
+rows() {
+    assert_equal "$(sed '1d; s/ .*//' <<<"$output")" "$(printf '%s\n' "$@" | LC_ALL=C sort)"
+}
+
+# json_names: the names in the array of $output, in its order.
+json_names() {
+    jq -r 'map(.name) | join(" ")' <<<"$output"
+}
+
+all_rows_seen() {
+    grep -q "^$ONE " "$1" && grep -q "^$TWO " "$1" && grep -q "^$THREE " "$1"
+}
+
+@test "--list shows the locks of all masters, each once, whichever node is asked" {
+    local url URL three
+    URL=$(any_url n1)
+    for three in n1 n2 n3; do
+        rcli_at "$three" flushall >/dev/null
+    done
+    on_each_node
+    for url in "$(any_url n1)" "$(any_url n3)" "unix://$(redis_sock n2)" "$(cluster_url n2)" \
+        "redis+cluster://127.0.0.1:1,127.0.0.1:$(redis_port n1)"; do
+        URL=$url run --separate-stderr lock --list
+        assert_status 0
+        assert_no_stderr
+        rows "$ONE" "$TWO" "$THREE"
+    done
+    run --separate-stderr lock --list "$THREE"
+    rows "$THREE"
+    run --separate-stderr lock --list --json
+    assert_status 0
+    assert_equal "$(json_names)" "$(printf '%s\n' "$ONE" "$TWO" "$THREE" | LC_ALL=C sort | xargs)"
+    spawn watch lock --list --watch=50ms
+    wait_until 10000 all_rows_seen "$ROOM/watch.out"
+    process_end "$watch"
+    run on_pty "$REDISLOCK_BIN" -u "$URL" --list --watch=100ms <<STEPS
+expect 3 locks under
+expect $ONE
+expect $TWO
+expect $THREE
+send q
+wait 0
+STEPS
+    assert_status 0
+}
+
+@test "--list: nodes that do not answer are told after what the others have, with 69" {
+    local URL dead
+    FILE_ROOM=
+    NODE_TIMEOUT=60000 cluster_start 0 # longer than this test: the others do not give up on it
+    URL=$(any_url n1)
+    on_each_node
+    dead="the list is not whole: redis://127.0.0.1:$(redis_port n3): "
+    redis_freeze n3
+    run --separate-stderr lock --list
+    redis_thaw n3
+    assert_status 69
+    rows "$ONE" "$TWO"
+    assert_one_line "${dead}no answer in time"
+    redis_kill9 n3
+    run --separate-stderr lock --list
+    assert_status 69
+    rows "$ONE" "$TWO"
+    assert_one_line "${dead}Connection refused"
+    run --separate-stderr lock --list --json
+    assert_status 69
+    assert_equal "$(json_names)" "$(printf '%s\n' "$ONE" "$TWO" | LC_ALL=C sort | xargs)"
+    assert_one_line "$dead"
+    run on_pty "$REDISLOCK_BIN" -u "$URL" --list --watch=100ms <<STEPS
+expect 2 locks under
+expect $TWO
+expect Connection refused
+send q
+wait 0
+STEPS
+    assert_status 0
+    redis_kill9 n2
+    run --separate-stderr lock --list
+    assert_status 69
+    rows "$ONE"
+    assert_one_line "127.0.0.1:$(redis_port n2): .*127.0.0.1:$(redis_port n3): "
+}
+
+@test "--list by a user who may not see the nodes: 77 for a cluster's URL, the one node for a plain one" {
+    local URL node
+    URL=$(any_url n1)
+    on_each_node
+    for node in n1 n2 n3; do
+        rcli_at "$node" acl setuser cron on nopass '~*' '&*' +@all -cluster >/dev/null
+    done
+    URL=$(cluster_url n1) run --separate-stderr lock --user cron --list
+    assert_status 77
+    assert_no_output
+    assert_one_line 'NOPERM.*cluster'
+    run --separate-stderr lock --user cron --list
+    assert_status 0
+    grep -q "^$ONE " <<<"$output"
+    grep -q "^$TWO " <<<"$output" && fail 'how?'
+    for node in n1 n2 n3; do
+        rcli_at "$node" acl setuser cron '+cluster|slots' >/dev/null
+    done
+    run --separate-stderr lock --user cron --list
+    assert_line_output "^$TWO "
+    assert_line_output "^$THREE "
 }
 
 @test "a slot that is moving: its lock is extended where it is" {

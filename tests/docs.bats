@@ -443,6 +443,7 @@ acl_of_man() {
             sed "s/.*('//"
         grep -ohE '"[A-Z]{3,}"' "$ROOT"/src/redis/{client,script}.c | grep -v AUTH # anybody may
         grep -ohE 'words\[\] = \{"[A-Z]+' "$ROOT"/src/lock/*.c | sed 's/.*"//'
+        grep -ohE '"CLUSTER", "[A-Z]+"' "$ROOT/src/redis/topology.c" | sed 's/", "/|/'
     } | tr -d "\"'" | tr '[:upper:]' '[:lower:]' | sort -u) \
         <(acl_of_man | sed -n 's/^+//p' | sort)
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static void add(void *context, const char *name)
 {
     struct names *names = context;
@@ -15,7 +17,7 @@ static void add(void *context, const char *name)
         return;
     if (names->count == names->capacity) {
         size_t capacity = names->capacity == 0 ? 64 : names->capacity * 2;
-        char **at = realloc(names->at, capacity * sizeof(*at));
+        struct name *at = realloc(names->at, capacity * sizeof(*at));
         names->no_memory = names->no_memory || at == NULL;
         if (at == NULL)
             return;
@@ -24,18 +26,18 @@ static void add(void *context, const char *name)
     }
     char *copy = strdup(name);
     if (copy != NULL)
-        names->at[names->count++] = copy;
+        names->at[names->count++] = (struct name){copy, names->node};
     names->no_memory = names->no_memory || copy == NULL;
 }
 
 static int compare(const void *a, const void *b)
 {
-    char *const *left = a;
-    char *const *right = b;
-    return strcmp(*left, *right);
+    const struct name *left = a;
+    const struct name *right = b;
+    return strcmp(left->text, right->text);
 }
 
-/* SCAN may tell a key twice, and a lock has several keys. */
+/* SCAN may tell a key twice, a lock has several keys, and a slot that moves is on two nodes. */
 static void sort_and_unite(struct names *names)
 {
     size_t kept = 0;
@@ -43,21 +45,21 @@ static void sort_and_unite(struct names *names)
         return;
     qsort(names->at, names->count, sizeof(*names->at), compare);
     for (size_t i = 1; i < names->count; i++) {
-        if (strcmp(names->at[kept], names->at[i]) == 0)
-            free(names->at[i]);
+        if (strcmp(names->at[kept].text, names->at[i].text) == 0)
+            free(names->at[i].text);
         else
             names->at[++kept] = names->at[i];
     }
     names->count = kept + 1;
 }
 
-enum lock_result names_collect(struct names *names, struct observer *observer, const char *pattern,
-                               void (*progress)(size_t found), const struct deadline *deadline)
+static enum lock_result walk(struct names *names, struct observer *observer,
+                             void (*progress)(size_t found), const struct deadline *deadline)
 {
     uint64_t cursor = 0;
-    *names = (struct names){.pattern = pattern};
     do {
-        enum lock_result result = observer_scan(observer, &cursor, add, names, deadline);
+        enum lock_result result =
+            observer_scan(observer, names->node, &cursor, add, names, deadline);
         if (result == LOCK_OK && names->no_memory)
             result = LOCK_OS;
         if (result != LOCK_OK)
@@ -65,13 +67,37 @@ enum lock_result names_collect(struct names *names, struct observer *observer, c
         if (progress != NULL)
             progress(names->count);
     } while (cursor != 0);
-    sort_and_unite(names);
     return LOCK_OK;
+}
+
+enum lock_result names_collect(struct names *names, struct observer *observer, const char *pattern,
+                               void (*progress)(size_t found), const struct deadline *deadline)
+{
+    size_t nodes;
+    size_t failed = 0;
+    *names = (struct names){.pattern = pattern};
+    struct text why = TEXT_OVER(names->why);
+    enum lock_result result = observer_find_nodes(observer, &nodes, deadline);
+    if (result != LOCK_OK) {
+        text_add(&why, observer_why(observer));
+        return result;
+    }
+    for (; names->node < nodes; names->node++) {
+        result = walk(names, observer, progress, deadline);
+        if (result == LOCK_OK)
+            continue;
+        text_addf(&why, "%s%s", failed++ > 0 ? "; " : "", observer_why(observer));
+        names->missing = names->missing == LOCK_OK ? result : names->missing;
+        if (result == LOCK_OS)
+            return result; /* ours, not the node's */
+    }
+    sort_and_unite(names);
+    return failed == nodes ? names->missing : LOCK_OK;
 }
 
 void names_free(struct names *names)
 {
     for (size_t i = 0; i < names->count; i++)
-        free(names->at[i]);
+        free(names->at[i].text);
     free(names->at);
 }

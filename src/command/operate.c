@@ -24,12 +24,14 @@ struct operation {
     const struct config *config;
     struct observer *observer;
     struct observed *observed;
+    bool answered; /* with --json a value is on stdout */
 };
 
 static int begin(struct operation *operation, const struct config *config,
                  const struct client_settings *server)
 {
     operation->config = config;
+    operation->answered = false;
     operation->observer = observer_open(server, config->prefix);
     operation->observed = malloc(sizeof(*operation->observed));
     if (operation->observer != NULL && operation->observed != NULL)
@@ -50,10 +52,11 @@ static int failed(const struct operation *operation, enum lock_result result)
     return report_failure(operation->config, observer_why(operation->observer), result);
 }
 
-static enum lock_result look(const struct operation *operation, const char *name)
+/* `node`: as for observer_look. */
+static enum lock_result look(const struct operation *operation, size_t node, const char *name)
 {
     struct deadline deadline = {clock_boot_ms() + operation->config->connect_timeout_ms, -1};
-    return observer_look(operation->observer, name, operation->observed, &deadline);
+    return observer_look(operation->observer, node, name, operation->observed, &deadline);
 }
 
 /* Which of several servers what follows is about. */
@@ -74,7 +77,7 @@ static void show_server(const struct config *config, size_t index)
  * Does it on every server of a quorum. Held is what a majority holds; failed, what a majority could
  * not say.
  */
-static int on_every_server(const struct config *config, int (*act)(const struct operation *))
+static int on_every_server(const struct config *config, int (*act)(struct operation *))
 {
     struct taking_servers servers;
     size_t count = config->server_count;
@@ -91,7 +94,7 @@ static int on_every_server(const struct config *config, int (*act)(const struct 
         if (count == 1)
             return one;
         if (config->json)
-            (void)fputs(one != STATUS_OK && one != config->conflict_status ? "null}" : "}", stdout);
+            (void)fputs(operation.answered ? "}" : "null}", stdout);
         held += one != STATUS_OK && one == config->conflict_status;
         lost += one != STATUS_OK && one != config->conflict_status;
         status = one != STATUS_OK && one != config->conflict_status ? one : status;
@@ -104,9 +107,9 @@ static int on_every_server(const struct config *config, int (*act)(const struct 
     return lost > (count - 1) / 2 ? status : STATUS_OK;
 }
 
-static int show_status(const struct operation *operation, bool first, const char *name)
+static int show_status(struct operation *operation, bool first, const char *name)
 {
-    enum lock_result result = look(operation, name);
+    enum lock_result result = look(operation, 0, name);
     if (result != LOCK_OK)
         return failed(operation, result);
     if (!operation->config->json) {
@@ -115,23 +118,25 @@ static int show_status(const struct operation *operation, bool first, const char
     } else {
         (void)fputs(first ? "" : ",\n", stdout);
         show_json(name, operation->observed);
+        operation->answered = true;
     }
     return operation->observed->holder_count > 0 ? operation->config->conflict_status : STATUS_OK;
 }
 
-static int status_there(const struct operation *operation)
+static int status_there(struct operation *operation)
 {
     const struct config *config = operation->config;
     bool several = config->names[1] != NULL;
     int status = STATUS_OK;
-    (void)fputs(config->json && several ? "[" : "", stdout);
-    for (size_t i = 0; config->names[i] != NULL; i++) {
+    bool failure = false;
+    operation->answered = config->json && several;
+    (void)fputs(operation->answered ? "[" : "", stdout);
+    for (size_t i = 0; config->names[i] != NULL && !failure; i++) {
         int one = show_status(operation, i == 0, config->names[i]);
-        if (one != STATUS_OK && one != config->conflict_status)
-            return one;
+        failure = one != STATUS_OK && one != config->conflict_status;
         status = one != STATUS_OK ? one : status;
     }
-    (void)fputs(!config->json ? "" : several ? "]\n" : "\n", stdout);
+    (void)fputs(!operation->answered ? "" : several ? "]\n" : "\n", stdout);
     return output_finish() != STATUS_OK ? STATUS_OS : status;
 }
 
@@ -149,55 +154,74 @@ static void show_progress(size_t found)
 }
 
 /* `*shown` counts the locks that were printed. */
-static int list_row(const struct operation *operation, size_t *shown, const char *name)
+static int list_row(const struct operation *operation, size_t *shown, const struct name *name)
 {
     char storage[SHOW_ROW_MAX];
     struct text row = TEXT_OVER(storage);
-    enum lock_result result = look(operation, name);
+    enum lock_result result = look(operation, name->node, name->text);
     if (result == LOCK_NOT_A_LOCK)
         return STATUS_OK; /* a key of another program under our prefix is no lock */
     if (result != LOCK_OK)
         return failed(operation, result);
     if (operation->config->json) {
         (void)fputs((*shown)++ == 0 ? "" : ",\n", stdout);
-        show_json(name, operation->observed);
+        show_json(name->text, operation->observed);
         return STATUS_OK;
     }
     const struct show_shape shape = show_shape_for(0);
-    show_add_row(&row, &shape, name, operation->observed);
+    show_add_row(&row, &shape, name->text, operation->observed);
     (void)puts(row.at);
     return STATUS_OK;
 }
 
-static int list_once(const struct operation *operation)
+static void list_head(struct operation *operation)
+{
+    char storage[SHOW_ROW_MAX];
+    struct text head = TEXT_OVER(storage);
+    const struct show_shape shape = show_shape_for(0);
+    operation->answered = operation->config->json;
+    show_add_row_head(&head, &shape);
+    (void)fputs(operation->config->json ? "[" : head.at, stdout);
+    (void)fputs(operation->config->json ? "" : "\n", stdout);
+}
+
+/* The locks of the nodes that were looked through; then, which were not. */
+static int list_names(struct operation *operation, const struct names *names)
 {
     const struct config *config = operation->config;
+    size_t shown = 0;
+    int status = STATUS_OK;
+    list_head(operation);
+    for (size_t i = 0; i < names->count && status == STATUS_OK; i++)
+        status = list_row(operation, &shown, &names->at[i]);
+    (void)fputs(config->json ? "]\n" : "", stdout);
+    if (output_finish() != STATUS_OK)
+        return STATUS_OS;
+    if (status != STATUS_OK || names->missing == LOCK_OK)
+        return status;
+    char storage[sizeof(names->why) + 64];
+    struct text why = TEXT_OVER(storage);
+    text_addf(&why, "the list is not whole: %s", names->why);
+    return report_failure(config, why.at, names->missing);
+}
+
+static int list_once(struct operation *operation)
+{
     struct names names;
     struct deadline deadline = {CLOCK_NEVER, -1}; /* each step has its own limit */
     bool watched = isatty(STDERR_FILENO) == 1;
-    enum lock_result result = names_collect(&names, operation->observer, config->pattern,
+    enum lock_result result = names_collect(&names, operation->observer, operation->config->pattern,
                                             watched ? show_progress : NULL, &deadline);
     if (watched)
         log_status(NULL);
-    int status = result == LOCK_OK ? STATUS_OK : failed(operation, result);
-    if (status == STATUS_OK && !config->json) {
-        char storage[SHOW_ROW_MAX];
-        struct text head = TEXT_OVER(storage);
-        const struct show_shape shape = show_shape_for(0);
-        show_add_row_head(&head, &shape);
-        (void)puts(head.at);
-    }
-    (void)fputs(status == STATUS_OK && config->json ? "[" : "", stdout);
-    size_t shown = 0;
-    for (size_t i = 0; i < names.count && status == STATUS_OK; i++)
-        status = list_row(operation, &shown, names.at[i]);
-    (void)fputs(status == STATUS_OK && config->json ? "]\n" : "", stdout);
+    int status = result == LOCK_OK ? list_names(operation, &names)
+                                   : report_failure(operation->config, names.why, result);
     names_free(&names);
-    return status == STATUS_OK ? (int)output_finish() : status;
+    return status;
 }
 
 /* Without a terminal --watch prints the table again and again, until it is stopped. */
-static int list_again(const struct operation *operation)
+static int list_again(struct operation *operation)
 {
     for (;;) {
         int status = list_once(operation);
@@ -208,7 +232,7 @@ static int list_again(const struct operation *operation)
     }
 }
 
-static int list_there(const struct operation *operation)
+static int list_there(struct operation *operation)
 {
     const struct config *config = operation->config;
     if (config->watch_ms == 0)
@@ -268,10 +292,10 @@ static int confirm(const struct config *config)
     return config->conflict_status;
 }
 
-static int unlock(const struct operation *operation)
+static int unlock(struct operation *operation)
 {
     const struct config *config = operation->config;
-    enum lock_result result = look(operation, config->name);
+    enum lock_result result = look(operation, 0, config->name);
     if (result != LOCK_OK)
         return failed(operation, result);
     if (operation->observed->holder_count == 0) {

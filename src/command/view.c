@@ -125,18 +125,20 @@ static void add_bar(struct text *row, const struct observed *observed)
     text_add(row, "] ");
 }
 
-static enum lock_result draw_row(const struct view *view, struct text *screen, const char *name)
+static enum lock_result draw_row(const struct view *view, struct text *screen,
+                                 const struct name *name)
 {
     char storage[SHOW_ROW_MAX + BAR_WIDTH];
     struct text row = TEXT_OVER(storage);
     struct deadline deadline = {clock_boot_ms() + view->config->watch_ms, -1};
-    enum lock_result result = observer_look(view->observer, name, view->observed, &deadline);
+    enum lock_result result =
+        observer_look(view->observer, name->node, name->text, view->observed, &deadline);
     if (result == LOCK_NOT_A_LOCK)
         return LOCK_OK;
     if (result != LOCK_OK)
         return result;
     add_bar(&row, view->observed);
-    show_add_row(&row, &view->shape, name, view->observed);
+    show_add_row(&row, &view->shape, name->text, view->observed);
     add_line(view, screen, row.at);
     return LOCK_OK;
 }
@@ -157,7 +159,8 @@ static enum lock_result read_names(struct view *view)
     names_free(&view->names);
     view->names = fresh;
     int64_t now = clock_boot_ms();
-    view->names_at_ms = now + (now - began) * NAMES_SHARE;
+    bool whole = fresh.missing == LOCK_OK; /* a node that is away may come back soon */
+    view->names_at_ms = now + (now - began) * (whole ? NAMES_SHARE : 1);
     return LOCK_OK;
 }
 
@@ -174,6 +177,14 @@ static void add_title(const struct view *view, struct text *screen)
     add_line(view, screen, title.at);
 }
 
+static void add_reason(const struct view *view, struct text *screen, const char *reason)
+{
+    char storage[SHOW_ROW_MAX];
+    struct text why = TEXT_OVER(storage);
+    text_add_visible(&why, reason, strlen(reason));
+    add_line(view, screen, why.at);
+}
+
 /* Draws everything in one write. Returns the first thing that went wrong; it is shown as well. */
 static enum lock_result draw(struct view *view)
 {
@@ -184,15 +195,13 @@ static enum lock_result draw(struct view *view)
     add_title(view, &screen);
     size_t room = view->rows > 4 ? view->rows - 4 : 1;
     for (size_t i = 0; i < view->names.count && i < room && result == LOCK_OK; i++)
-        result = draw_row(view, &screen, view->names.at[i]);
+        result = draw_row(view, &screen, &view->names.at[i]);
     if (view->names.count > room)
         add_line(view, &screen, "…");
-    if (result != LOCK_OK) {
-        char storage[SHOW_ROW_MAX];
-        struct text why = TEXT_OVER(storage);
-        text_add_visible(&why, observer_why(view->observer), strlen(observer_why(view->observer)));
-        add_line(view, &screen, why.at);
-    }
+    if (result != LOCK_OK)
+        add_reason(view, &screen, observer_why(view->observer));
+    else if (view->names.missing != LOCK_OK)
+        add_reason(view, &screen, view->names.why);
     text_add(&screen, CLEAR_BELOW);
     write_all(screen.at, screen.length);
     return result;

@@ -9,11 +9,22 @@
 #include "base/clock.h"
 #include "lock/inside.h"
 #include "lock/pause.h"
+#include "redis/topology.h"
 
 #define SCAN_COUNT "1000" /* keys a step looks at: less than a millisecond of the server's time */
 
-struct observer {
+/* A master of a cluster. */
+struct node {
+    struct url url; /* the observer's, with this address */
     struct client *client;
+};
+
+struct observer {
+    struct client_settings server;
+    struct client *client;
+    struct client *asked; /* the last one: whose reason is told */
+    struct node **nodes;  /* in a cluster whose names were looked for; else none */
+    size_t node_count;
     const char *prefix;
     struct keys keys;
 };
@@ -23,8 +34,10 @@ struct observer *observer_open(const struct client_settings *server, const char 
     struct observer *observer = calloc(1, sizeof(*observer));
     if (observer == NULL)
         return NULL;
+    observer->server = *server;
     observer->prefix = prefix;
     observer->client = client_open(server);
+    observer->asked = observer->client;
     if (observer->client == NULL) {
         free(observer);
         return NULL;
@@ -32,17 +45,35 @@ struct observer *observer_open(const struct client_settings *server, const char 
     return observer;
 }
 
+static void close_nodes(struct node **nodes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        client_close(nodes[i]->client);
+        free(nodes[i]);
+    }
+    free(nodes);
+}
+
 void observer_close(struct observer *observer)
 {
     if (observer == NULL)
         return;
+    close_nodes(observer->nodes, observer->node_count);
     client_close(observer->client);
     free(observer);
 }
 
 const char *observer_why(const struct observer *observer)
 {
-    return client_why(observer->client);
+    return client_why(observer->asked);
+}
+
+/* The client for `node`, which becomes the one that was asked. */
+static struct client *ask_at(struct observer *observer, size_t node)
+{
+    observer->asked =
+        node < observer->node_count ? observer->nodes[node]->client : observer->client;
+    return observer->asked;
 }
 
 /* Runs a script that may be run twice, until the deadline. */
@@ -53,7 +84,7 @@ static enum lock_result run(struct observer *observer, const struct script_call 
     for (;;) {
         struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
         enum lock_result result =
-            inside_of_error(script_run(observer->client, call, reply, &attempt));
+            inside_of_error(script_run(observer->asked, call, reply, &attempt));
         if (result != LOCK_UNAVAILABLE)
             return result;
         enum deadline_result waited = pause_wait(&pause, deadline);
@@ -156,7 +187,7 @@ static bool read_all(struct observed *observed, const struct reply *reply)
     return true;
 }
 
-enum lock_result observer_look(struct observer *observer, const char *name,
+enum lock_result observer_look(struct observer *observer, size_t node, const char *name,
                                struct observed *observed, const struct deadline *deadline)
 {
     struct script_arguments arguments = {.count = 0};
@@ -167,6 +198,7 @@ enum lock_result observer_look(struct observer *observer, const char *name,
         &SCRIPT_STATUS, KEYS_HOLDERS + 1, arguments.count, observer->keys.all, arguments.at, NULL,
         false};
     const struct reply *reply = NULL;
+    struct client *client = ask_at(observer, node);
     enum lock_result result = run(observer, &call, &reply, deadline);
     if (result != LOCK_OK)
         return result;
@@ -175,7 +207,7 @@ enum lock_result observer_look(struct observer *observer, const char *name,
     observed->run_status = -1;
     if (read_all(observed, reply))
         return LOCK_OK;
-    client_nonsense(observer->client, "gives an unexpected reply to a script");
+    client_nonsense(client, "gives an unexpected reply to a script");
     return LOCK_NONSENSE;
 }
 
@@ -199,6 +231,7 @@ enum lock_result observer_unlock(struct observer *observer, const char *name,
     const struct script_call call = {
         &SCRIPT_UNLOCK, KEYS_LEASES + 1, count, observer->keys.all, arguments, NULL, false};
     const struct reply *reply = NULL;
+    (void)ask_at(observer, 0);
     enum lock_result result = run(observer, &call, &reply, deadline);
     if (result == LOCK_OK && (reply->count < 2 || !reply_number(&reply->items[1], removed)))
         result = LOCK_NONSENSE;
@@ -235,7 +268,99 @@ static bool name_of(const char *prefix, const struct reply *key, struct text *na
     return keys_decode(at, left, name);
 }
 
-enum lock_result observer_scan(struct observer *observer, uint64_t *cursor,
+static struct node *open_node(const struct observer *observer, const struct url_place *place)
+{
+    const struct url *url = observer->server.url;
+    const char *asked = url->scheme == URL_UNIX ? "localhost" : url->host;
+    struct client_settings server = observer->server;
+    struct node *node = calloc(1, sizeof(*node));
+    if (node == NULL)
+        return NULL;
+    struct text host = TEXT_OVER(node->url.host);
+    node->url = *url; /* with its login */
+    node->url.scheme = URL_TCP;
+    node->url.place_count = 0;
+    node->url.port = place->port;
+    text_add(&host, place->host[0] != '\0' ? place->host : asked);
+    server.url = &node->url;
+    node->client = client_open(&server);
+    if (node->client != NULL)
+        return node;
+    free(node);
+    return NULL;
+}
+
+/* A client for each master. NULL: no memory. */
+static struct node **open_nodes(const struct observer *observer,
+                                const struct topology_masters *masters)
+{
+    struct node **nodes = calloc(masters->count, sizeof(*nodes));
+    for (size_t i = 0; i < masters->count && nodes != NULL; i++) {
+        nodes[i] = open_node(observer, &masters->places[i]);
+        if (nodes[i] == NULL) {
+            close_nodes(nodes, i);
+            return NULL;
+        }
+    }
+    return nodes;
+}
+
+/* Whether the nodes that we know are these. */
+static bool are_known(const struct observer *observer, const struct topology_masters *masters)
+{
+    bool same = observer->node_count == masters->count;
+    for (size_t i = 0; i < masters->count && same; i++) {
+        const struct url *known = &observer->nodes[i]->url;
+        const struct url_place *place = &masters->places[i];
+        same = known->port == place->port &&
+               (place->host[0] == '\0' || strcmp(known->host, place->host) == 0);
+    }
+    return same;
+}
+
+static enum lock_result take_nodes(struct observer *observer,
+                                   const struct topology_masters *masters)
+{
+    if (are_known(observer, masters))
+        return LOCK_OK;
+    struct node **nodes = NULL;
+    if (masters->count > 0) {
+        nodes = open_nodes(observer, masters);
+        if (nodes == NULL)
+            return LOCK_OS;
+    }
+    close_nodes(observer->nodes, observer->node_count);
+    observer->nodes = nodes;
+    observer->node_count = masters->count;
+    return LOCK_OK;
+}
+
+enum lock_result observer_find_nodes(struct observer *observer, size_t *count,
+                                     const struct deadline *deadline)
+{
+    const struct url *url = observer->server.url;
+    struct client *client = ask_at(observer, SIZE_MAX);
+    struct topology_masters masters = {.places = NULL};
+    enum server_error error = SERVER_UNREACHABLE;
+    *count = 1;
+    if (url->scheme == URL_SENTINEL)
+        return LOCK_OK;
+    /* each of the URL's nodes once, and one that a redirect may have led to */
+    for (int i = 0; i <= url->place_count && error == SERVER_UNREACHABLE; i++) {
+        struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
+        error = topology_find_masters(client, &masters, &attempt);
+    }
+    if (error != SERVER_OK)
+        return inside_of_error(error);
+    if (url->scheme == URL_CLUSTER && masters.refused == SERVER_DENIED)
+        return LOCK_DENIED; /* else a part would be shown for the whole */
+    enum lock_result result = take_nodes(observer, &masters);
+    free(masters.places);
+    *count = observer->node_count > 0 ? observer->node_count : 1;
+    return result;
+}
+
+enum lock_result observer_scan(struct observer *observer, size_t node, uint64_t *cursor,
                                void (*found)(void *context, const char *name), void *context,
                                const struct deadline *deadline)
 {
@@ -251,15 +376,17 @@ enum lock_result observer_scan(struct observer *observer, uint64_t *cursor,
     const size_t lengths[] = {4, at.length, 5, pattern.length, 5, strlen(SCAN_COUNT)};
     const struct client_command command = {6, words, lengths};
     const struct reply *reply;
-
+    struct client *client = ask_at(observer, node);
+    if (*cursor == 0 && client != observer->client)
+        client_leave_node(client); /* a lock that has moved may have led it away */
     struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
-    enum server_error error = client_call(observer->client, &command, 1, &reply, &attempt);
+    enum server_error error = client_call(client, &command, 1, &reply, &attempt);
     if (error == SERVER_OK && reply->kind == REPLY_ERROR)
-        error = client_refused(observer->client, reply);
+        error = client_refused(client, reply);
     if (error != SERVER_OK)
         return inside_of_error(error);
     if (reply->kind != REPLY_ARRAY || reply->count != 2 || !is_string(&reply->items[0])) {
-        client_nonsense(observer->client, "gives an unexpected reply to SCAN");
+        client_nonsense(client, "gives an unexpected reply to SCAN");
         return LOCK_NONSENSE;
     }
     *cursor = strtoull(reply->items[0].bytes, NULL, 10);

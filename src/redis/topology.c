@@ -88,7 +88,8 @@ enum server_error topology_find_masters(struct client *client, struct topology_m
     if (error != SERVER_OK)
         return error;
     if (reply->kind != REPLY_ARRAY) {
-        masters->refused = true;
+        masters->refused = reply->kind == REPLY_ERROR ? client_refused(client, reply)
+                                                      : client_nonsense(client, "has no slots");
         return SERVER_OK;
     }
     for (size_t i = 0; i < reply->count && error == SERVER_OK; i++)

@@ -19,9 +19,9 @@ enum server_error topology_run_id(struct client *client, char id[TOPOLOGY_ID_MAX
                                   const struct deadline *deadline);
 
 struct topology_masters {
-    struct url_place *places; /* owned: free() */
-    size_t count;             /* 0: not a cluster, or it does not tell */
-    bool refused;             /* it does not tell: client_why says why */
+    struct url_place *places;  /* owned: free() */
+    size_t count;              /* 0: not a cluster, or it does not tell */
+    enum server_error refused; /* not OK: it does not tell, and client_why says why */
 };
 
 /*
