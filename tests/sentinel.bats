@@ -24,30 +24,6 @@ moved_to() {
     names_master watch "$(redis_port "$1")" && role_is "$1" master
 }
 
-# hold_there VAR [OPTION]... NAME: as `hold`, with events in $ROOM/VAR.events and its span in $ROOM/log.
-hold_there() {
-    local variable=$1
-    shift
-    spawn "$variable" bash -c 'exec 5>>"$0" "$@"' "$ROOM/$variable.events" "$REDISLOCK_BIN" -u "$URL" \
-        --status-fd 5 "$@" -- "$WITNESS" --out "$ROOM/$variable.ready" --log "$ROOM/log" \
-        --signals inf --exit-on TERM
-    wait_for_line "$ROOM/$variable.ready" '^ready ' || fail "$(cat "$ROOM/$variable.err")"
-}
-
-extended_since() {
-    (($(grep -c '"event":"extended"' "$ROOM/$1.events") > $2))
-}
-
-one_more_extension() {
-    local now
-    now=$(grep -c '"event":"extended"' "$ROOM/$1.events" || true)
-    wait_until 30000 extended_since "$1" "$now"
-}
-
-in_line_on() {
-    [[ $(rcli_at "$1" zcard "lock:{lock:$2}:queue") == "$3" ]]
-}
-
 @test "a run goes to the master that the sentinel names, and a database there" {
     world 0
     run --separate-stderr lock job -c 'redis-cli -s '"$(redis_sock master)"' exists lock:job'

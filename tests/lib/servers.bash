@@ -224,6 +224,36 @@ another_master() {
     done
 }
 
+# --- Holders that tell -------------------------------------------------------------------------
+
+# hold_there VAR [OPTION]... NAME: as `hold`, on URL; its events are in $ROOM/VAR.events, the span of its
+# command in $ROOM/log.
+hold_there() {
+    local variable=$1
+    shift
+    spawn "$variable" bash -c 'exec 5>>"$0" "$@"' "$ROOM/$variable.events" "$REDISLOCK_BIN" -u "$URL" \
+        --status-fd 5 "$@" -- "$WITNESS" --out "$ROOM/$variable.ready" --log "$ROOM/log" \
+        --signals inf --exit-on TERM
+    wait_for_line "$ROOM/$variable.ready" '^ready ' || fail "$(cat "$ROOM/$variable.err")"
+}
+
+# extended VAR NUMBER: so many extensions have come; for wait_until.
+extended() {
+    (($(grep -c '"event":"extended"' "$ROOM/$1.events") >= $2))
+}
+
+# One more extension of VAR than there are now.
+one_more_extension() {
+    local now
+    now=$(grep -c '"event":"extended"' "$ROOM/$1.events" || true)
+    wait_until 30000 extended "$1" $((now + 1))
+}
+
+# in_line_on SERVER NAME NUMBER: so many wait there for the lock NAME; for wait_until.
+in_line_on() {
+    [[ $(rcli_at "$1" zcard "lock:{lock:$2}:queue") == "$3" ]]
+}
+
 # --- Several servers -----------------------------------------------------------------------------
 
 # servers_start NUMBER [CONFIG ARGUMENT]...: independent servers s1, s2 …; sets URLS to all of their
@@ -261,27 +291,9 @@ quorum() {
     "$REDISLOCK_BIN" -u "$URLS" "$@"
 }
 
-# hold_all VAR [OPTION]... NAME: as `hold`, on URLS; its events are in $ROOM/VAR.events, the span of its
-# command in $ROOM/log.
+# hold_all VAR [OPTION]... NAME: hold_there, on all of URLS.
 hold_all() {
-    local variable=$1
-    shift
-    spawn "$variable" bash -c 'exec 5>>"$0" "$@"' "$ROOM/$variable.events" "$REDISLOCK_BIN" -u "$URLS" \
-        --status-fd 5 "$@" -- "$WITNESS" --out "$ROOM/$variable.ready" --log "$ROOM/log" \
-        --signals inf --exit-on TERM
-    wait_for_line "$ROOM/$variable.ready" '^ready ' || fail "$(cat "$ROOM/$variable.err")"
-}
-
-# extended VAR NUMBER: so many extensions have come; for wait_until.
-extended() {
-    (($(grep -c '"event":"extended"' "$ROOM/$1.events") >= $2))
-}
-
-# One more extension of VAR than there are now.
-one_more_extension() {
-    local now
-    now=$(grep -c '"event":"extended"' "$ROOM/$1.events" || true)
-    wait_until 15000 extended "$1" $((now + 1))
+    URL=$URLS hold_there "$@"
 }
 
 # plain_take SERVER NAME [TOKEN]: what another program does.
