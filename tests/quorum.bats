@@ -362,6 +362,20 @@ has_tried() {
     assert_output $'held\nheld\n79'
 }
 
+@test "--json of several servers is JSON, also where one fails half-way" {
+    servers_start 3
+    quorum job -- true
+    rcli_at s2 rpush lock:other x >/dev/null
+    run --separate-stderr quorum --status --json job other
+    assert_status 0
+    assert_line_stderr 'other|not a lock|holds a list'
+    assert_equal "$(jq -r 'map(.locks | map(.name) | join("+")) | join(" ")' <<<"$output")" \
+        'job+other job job+other'
+    redis_kill9 s3
+    run --separate-stderr quorum --status --json --connect-timeout 0.3 job
+    assert_equal "$(jq -r 'map(.locks.name) | join(" ")' <<<"$output")" 'job job '
+}
+
 @test "--check with a majority away is an error, not a loss" {
     servers_start 3
     run --separate-stderr quorum job -c "kill -9 $(redis_pid s1) $(redis_pid s2)
