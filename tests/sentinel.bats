@@ -257,11 +257,11 @@ promote_replica() {
 @test "row 27: a failover that lost the lock, and nobody took it: it is put back, the job runs on" {
     world 1
     forget_from_here
-    hold_there job -t 4 job
+    hold_there job -t 12 job
     redis_kill9 master
     promote_replica
     redis_use replica1
-    wait_until 15000 key_exists lock:job
+    wait_until 30000 key_exists lock:job
     one_more_extension job
     let_go job
     assert_status 0
@@ -273,7 +273,7 @@ promote_replica() {
     local fence
     world 1
     forget_from_here
-    hold_there job -t 4 job
+    hold_there job -t 12 job
     fence=$(holder_field fence lock:job)
     redis_kill9 master
     promote_replica
