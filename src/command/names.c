@@ -24,10 +24,12 @@ static void add(void *context, const char *name)
         names->at = at;
         names->capacity = capacity;
     }
-    char *copy = strdup(name);
-    if (copy != NULL)
-        names->at[names->count++] = (struct name){copy, names->node};
-    names->no_memory = names->no_memory || copy == NULL;
+    names->at[names->count].node = names->node;
+    names->at[names->count].text = strdup(name);
+    if (names->at[names->count].text != NULL)
+        names->count++;
+    else
+        names->no_memory = true;
 }
 
 static int compare(const void *a, const void *b)

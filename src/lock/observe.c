@@ -294,7 +294,7 @@ static struct node *open_node(const struct observer *observer, const struct url_
 static struct node **open_nodes(const struct observer *observer,
                                 const struct topology_masters *masters)
 {
-    struct node **nodes = calloc(masters->count, sizeof(*nodes));
+    struct node **nodes = calloc(masters->count, sizeof(struct node *));
     for (size_t i = 0; i < masters->count && nodes != NULL; i++) {
         nodes[i] = open_node(observer, &masters->places[i]);
         if (nodes[i] == NULL) {

@@ -106,7 +106,7 @@ bool sentinel_has_moved(const struct client_settings *settings, int *next,
 {
     char storage[512];
     struct text why = TEXT_OVER(storage);
-    struct url_place named;
+    struct url_place named = {.port = 0};
     if (sentinel_find(settings, next, deadline, &named, &why) != SERVER_OK)
         return false;
     if (named.port == from->port && strcmp(named.host, from->host) == 0)
