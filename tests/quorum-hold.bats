@@ -86,13 +86,13 @@ load lib/servers
 @test "a server that rejoins does not count in the round in which it does" {
     servers_start 3
     redis_kill9 s3
-    hold_all job -t 4 job
+    hold_all job -t 12 job
     redis_restart s3
     # s1 and s2 hold. s2 forgets, and another one takes it: with s3 that just came back, s1 is alone.
     rcli_at s2 flushall >/dev/null
     plain_take s2 job
     plain_take s3 job
-    reap job 20000
+    reap job 40000
     assert_status 79
     assert_line_stderr 'lost the lock'
     assert_equal "$(rcli_at s2 get lock:job)" foreign
