@@ -241,6 +241,13 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(embedded).c $(filter-out src/main.c,$(sources)
 	$(call say,fuzzer $@)clang $(cppflags) -std=c11 -pthread -g -O1 -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=all -o $@ $< $(filter-out src/main.c,$(sources)) $(embedded).c $(libraries)
 
+# --- The model of the protocol ----------------------------------------------------------------
+
+.PHONY: model
+model: ## check the model of the protocol with spin, and that every break of it is found
+	@tests/tools/deps ci
+	tests/model/check
+
 # --- Benchmark: figures, not verdicts, so no test runs it -----------------------------------------
 
 .PHONY: bench
@@ -259,7 +266,7 @@ run-bench: $(program) bench-tools $(BUILD)/tools/proxy
 
 # --- Lint --------------------------------------------------------------------------------------
 
-shell_scripts = .ci/run tests/bench/run $(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/*) \
+shell_scripts = .ci/run tests/bench/run tests/model/check $(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/*) \
 	$(wildcard completions/*.bash)
 suites = $(wildcard tests/*.bats tests/*.bash tests/lib/*.bash tests/bench/*.bash)
 c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch]))

@@ -132,6 +132,20 @@ enum lock_result inside_raise_fence(struct lock *lock, int64_t fence,
 }
 
 /*
+ * Gives back what was just acquired. Where the answer is lost, the RELEASE may still arrive: it would
+ * take the lock from us once we had it again under the same token, so there is a new one.
+ */
+static void give_back(struct lock *lock)
+{
+    enum lock_result result = lock_release(lock, NULL, clock_boot_ms() + INSIDE_ATTEMPT_MS);
+    lock->acquired_ms = 0;
+    if (result != LOCK_OK && result != LOCK_GONE && result != LOCK_TAKEN) {
+        lock->loose_ends = true;
+        inside_cancel(lock, false);
+    }
+}
+
+/*
  * Waits for --wait-replicas on the connection of the acquisition, as WAIT needs it. It narrows the
  * window in which a failover loses the lock; it does not close it.
  */
@@ -170,8 +184,7 @@ static enum lock_result wait_for_replicas(struct lock *lock, const struct deadli
         result = inside_of_error(error);
         text_addf(&why, "%s (waiting for replicas)", client_why(lock->client));
     }
-    (void)lock_release(lock, NULL, clock_boot_ms() + INSIDE_ATTEMPT_MS);
-    lock->acquired_ms = 0;
+    give_back(lock);
     struct text told = TEXT_OVER(lock->why_before);
     text_add(&told, why.at);
     return result;
@@ -193,8 +206,7 @@ enum lock_result inside_acquire(struct lock *lock, enum acquire_want want,
         if (result == LOCK_OK)
             result = wait_for_replicas(lock, deadline);
         if (result == LOCK_OK && too_late(lock)) {
-            (void)lock_release(lock, NULL, clock_boot_ms() + INSIDE_ATTEMPT_MS);
-            lock->acquired_ms = 0;
+            give_back(lock);
         } else if (result != LOCK_UNAVAILABLE) {
             return result;
         }
