@@ -25,6 +25,7 @@ run_make() {
 ./usr/share/bash-completion/completions/redislock
 ./usr/share/fish/vendor_completions.d/redislock.fish
 ./usr/share/man/man1/redislock.1
+./usr/share/man/man5/redislock.conf.5
 ./usr/share/man/man7/redislock-recipes.7
 ./usr/share/zsh/site-functions/_redislock" ]
     [ "$(stat -c %a usr/bin/redislock usr/share/man/man1/redislock.1)" = $'755\n644' ]

@@ -1,4 +1,5 @@
-# The examples of redislock-recipes(7), as files to be run. Loaded after common.bash:  load lib/page
+# The examples of redislock-recipes(7), or of another page ($PAGE), as files to be run. Loaded after
+# common.bash:  load lib/page
 #
 # shellcheck shell=bash
 
@@ -9,13 +10,13 @@ example() {
         found && /^\.Bd -literal/ { inside = 1; next }
         inside && /^\.Ed/ { exit }
         inside { gsub(/\\&/, ""); gsub(/\\e/, "\\"); print; lines++ }
-        END { if (!lines) exit 1 }' "$ROOT/man/redislock-recipes.7" ||
-        fail "redislock-recipes(7) has no example $1"
+        END { if (!lines) exit 1 }' "$ROOT/man/${PAGE:-redislock-recipes.7}" ||
+        fail "${PAGE:-redislock-recipes.7} has no example $1"
 }
 
 # examples: the names of all of them.
 examples() {
-    sed -n 's/^\.\\" example: //p' "$ROOT/man/redislock-recipes.7"
+    sed -n 's/^\.\\" example: //p' "$ROOT/man/${PAGE:-redislock-recipes.7}"
 }
 
 # example_to FILE NAME: puts it into FILE, which can be run when it is a script.
