@@ -424,6 +424,20 @@ statuses_of_header() {
         <(sed -n '/^\.Sh EVENTS/,/^\.Sh KEYS/p' "$MAN" | sed -nE 's/^\.It Cm ([a-z]+)$/\1/p' | sort)
 }
 
+@test "the events of a run are those that the manual page shows" {
+    redis_start
+    # shellcheck disable=SC2031 # not the one of a subshell
+    "$REDISLOCK_BIN" -u "unix://$SOCK" --status-fd 3 job -- true 3>"$ROOM/events"
+    diff -u <(sed -n '/^\.Sh EVENTS/,/^\.Sh KEYS/p' "$MAN" | grep -E '^(\{|    ")' |
+        sed -e ':more' -e '/,$/{' -e N -e 's/\n *//' -e 'b more' -e '}' | without_numbers) \
+        <(without_numbers <"$ROOM/events")
+}
+
+# Events without what differs from run to run.
+without_numbers() {
+    sed -E 's/("time":)"[^"]*"/\1/; s/("(fence|pid|duration_ms)":)[0-9]+/\1/g'
+}
+
 @test "the manual page has every key, and every kind of value" {
     sed -n '/^\.Sh KEYS/,/^\.Sh INTEROP/p' "$MAN" >"$BATS_TEST_TMPDIR/keys"
     diff -u <(sed -nE 's/^ *make_beside\(.*, prefix, "([a-z]+):?", .*/\1/p' "$ROOT/src/lock/keys.c" |
