@@ -42,6 +42,10 @@ sources := $(sort $(wildcard src/*/*.c) src/main.c)
 scripts := $(sort $(wildcard src/lua/*.lua src/lua/lib/*.lua))
 embedded := $(BUILD)/lua/scripts
 
+pages := $(sort $(wildcard man/*.[1-8]))
+# $(call page_at,PAGE): where it is installed, by the number at its end.
+page_at = $(DESTDIR)$(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))/$(notdir $(1))
+
 objects := $(sources:src/%.c=$(BUILD)/obj/%.o) $(embedded).o
 library_objects := $(filter-out $(BUILD)/obj/main.o,$(objects))
 
@@ -318,7 +322,7 @@ lint-lua: build-gcc/lua/scripts.h
 	$(if $(V),,@)luacheck --quiet --no-color --std lua51 --read-globals redis KEYS ARGV -- build-gcc/lua/*.lua
 
 lint-text:
-	$(call say,mandoc)! mandoc -T lint man/redislock.1 2>&1 | \
+	$(call say,mandoc)! mandoc -T lint $(pages) 2>&1 | \
 		grep -vE 'referenced manual not found|outdated mandoc.db'
 	$(call say,codespell)codespell src man completions tests *.md Makefile .ci
 
@@ -340,19 +344,19 @@ deps: ## install what build, demo and tests need (apt-get, dnf, apk or pacman)
 
 .PHONY: install
 install: all ## install into $(DESTDIR)$(PREFIX)
-	$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(BASHDIR)' \
-		'$(DESTDIR)$(ZSHDIR)' '$(DESTDIR)$(FISHDIR)'
+	$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(BASHDIR)' '$(DESTDIR)$(ZSHDIR)' \
+		'$(DESTDIR)$(FISHDIR)'
 	$(INSTALL) -m 755 $(program) '$(DESTDIR)$(BINDIR)/redislock'
 	$(if $(tls),$(INSTALL) -d '$(DESTDIR)$(MODULEDIR)' && \
 		$(INSTALL) -m 644 $(tls_module) '$(DESTDIR)$(MODULEDIR)/redislock-tls.so')
-	$(INSTALL) -m 644 man/redislock.1 '$(DESTDIR)$(MANDIR)/man1/redislock.1'
+	$(foreach page,$(pages),$(INSTALL) -D -m 644 $(page) '$(call page_at,$(page))' &&) true
 	$(INSTALL) -m 644 completions/redislock.bash '$(DESTDIR)$(BASHDIR)/redislock'
 	$(INSTALL) -m 644 completions/_redislock '$(DESTDIR)$(ZSHDIR)/_redislock'
 	$(INSTALL) -m 644 completions/redislock.fish '$(DESTDIR)$(FISHDIR)/redislock.fish'
 
 .PHONY: uninstall
 uninstall: ## remove what install put there
-	rm -f '$(DESTDIR)$(BINDIR)/redislock' '$(DESTDIR)$(MANDIR)/man1/redislock.1' \
+	rm -f '$(DESTDIR)$(BINDIR)/redislock' $(foreach page,$(pages),'$(call page_at,$(page))') \
 		'$(DESTDIR)$(BASHDIR)/redislock' '$(DESTDIR)$(ZSHDIR)/_redislock' \
 		'$(DESTDIR)$(FISHDIR)/redislock.fish' '$(DESTDIR)$(MODULEDIR)/redislock-tls.so'
 	rmdir '$(DESTDIR)$(MODULEDIR)' 2>/dev/null || true

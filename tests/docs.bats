@@ -10,6 +10,7 @@ bats_require_minimum_version 1.5.0
 load lib/common
 load lib/locks
 load lib/job
+load lib/page
 
 setup_file() {
     common_setup_file
@@ -423,6 +424,20 @@ statuses_of_header() {
         <(sed -n '/^\.Sh EVENTS/,/^\.Sh KEYS/p' "$MAN" | sed -nE 's/^\.It Cm ([a-z]+)$/\1/p' | sort)
 }
 
+@test "the events of a run are those that the manual page shows" {
+    redis_start
+    # shellcheck disable=SC2031 # not the one of a subshell
+    "$REDISLOCK_BIN" -u "unix://$SOCK" --status-fd 3 job -- true 3>"$ROOM/events"
+    diff -u <(sed -n '/^\.Sh EVENTS/,/^\.Sh KEYS/p' "$MAN" | grep -E '^(\{|    ")' |
+        sed -e ':more' -e '/,$/{' -e N -e 's/\n *//' -e 'b more' -e '}' | without_numbers) \
+        <(without_numbers <"$ROOM/events")
+}
+
+# Events without what differs from run to run.
+without_numbers() {
+    sed -E 's/("time":)"[^"]*"/\1/; s/("(fence|pid|duration_ms)":)[0-9]+/\1/g'
+}
+
 @test "the manual page has every key, and every kind of value" {
     sed -n '/^\.Sh KEYS/,/^\.Sh INTEROP/p' "$MAN" >"$BATS_TEST_TMPDIR/keys"
     diff -u <(sed -nE 's/^ *make_beside\(.*, prefix, "([a-z]+):?", .*/\1/p' "$ROOT/src/lock/keys.c" |
@@ -572,6 +587,63 @@ as_cron() {
     assert_status 77
 }
 
+# --- redislock.conf(5) ---
+
+# The keys of that page with their examples, as lines KEY=VALUE, or with $1 as lines LONG KEY.
+keys_of_conf() {
+    sed -n '/^\.Sh KEYS/,/^\.Sh PERM/p' "$ROOT/man/redislock.conf.5" | sed 's/\\&//g' | awk -v options="${1-}" '
+        /^\.It Ev/ { key = $3; value = $NF }
+        /^\.Fl -.* :$/ { if (options) print substr($2, 2), key; else print key "=" value }'
+}
+
+@test "redislock.conf(5) has every option that can stand in a file, and no other" {
+    diff -u <(variables_of_man | grep -v '^config ') <(keys_of_conf options | sort)
+}
+
+@test "every example of redislock.conf(5) is taken from a file" {
+    variables=()
+    keys_of_conf | grep -qx 'REDISLOCK_TTL=2m'
+    while IFS= read -r line; do
+        printf '%s\n' "$line" | sed "s#=/etc/.*#=$BATS_FILE_TMPDIR/probe.password#
+            s#redis://cache.internal.*#unix://$BATS_TEST_TMPDIR/none.sock#" >"$BATS_TEST_TMPDIR/file.conf"
+        try --config "$BATS_TEST_TMPDIR/file.conf"
+    done < <(keys_of_conf)
+}
+
+@test "the file, the message and the precedence of redislock.conf(5) are as it shows them" {
+    redis_start
+    export PAGE=redislock.conf.5
+    example file | sed "s#redis://cache.internal:6379/2#unix://$SOCK#; s#/etc/redislock.password#$ROOM/password#" \
+        >"$ROOM/conf"
+    rcli acl setuser cron on '>secret' '~lock:*' '&lock:*' +@all
+    echo secret >"$ROOM/password"
+    run "$REDISLOCK_BIN" --config "$ROOM/conf" job -- echo ran
+    assert_status 0
+    assert_output ran
+
+    printf '\n\nREDISLOCK_TLL=2m\n' >"$ROOM/conf"
+    run "$REDISLOCK_BIN" --config "$ROOM/conf" job -- echo ran
+    assert_status 78
+    assert_output "$(example message | sed "s#/etc/redislock.conf#$ROOM/conf#")"
+
+    printf 'REDISLOCK_TTL=9m\nREDISLOCK_QUIET=yes\nREDISLOCK_TTL=2m\n' >"$ROOM/conf"
+    printf '#!/bin/sh\nredis-cli -s "%s" get lock:job | cut -d: -f6\n' "$SOCK" >"$ROOM/job"
+    chmod +x "$ROOM/job"
+    cd "$ROOM"
+    export REDISLOCK_CONFIG=$ROOM/conf REDISLOCK_URL=unix://$SOCK
+    mkdir bin
+    ln -s "$REDISLOCK_BIN" bin/redislock
+    PATH=$ROOM/bin:$PATH run sh -c "$(example precedence)"
+    assert_output '120000
+180000
+240000'
+    hold one job
+    run "$REDISLOCK_BIN" job -- true
+    assert_output ''
+    REDISLOCK_QUIET=no run "$REDISLOCK_BIN" job -- true
+    assert_line_output 'held by'
+}
+
 # --- what is printed for operators ---
 
 # Locks of every kind: all members and labels come up.
@@ -638,10 +710,10 @@ doctor_lines() {
         grep -v 'the connection') <(doctor_lines <<<"$output" | grep -v 'the connection')
 }
 
-@test "the manual page is clean" {
+@test "the manual pages are clean" {
     need mandoc
-    # Whether other pages are installed here says nothing about this one.
-    run mandoc -Tlint "$MAN"
+    # Whether other pages are installed here says nothing about these.
+    run mandoc -Tlint "$ROOT"/man/*.[1-8]
     findings=$(grep -vE 'referenced manual not found|outdated mandoc\.db|^$' <<<"$output" || true)
     [[ -z $findings ]] || {
         echo "$findings"

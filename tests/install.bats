@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What `make install` and `make uninstall` do to a system: six files, and none left.
+# What `make install` and `make uninstall` do to a system: its files, and none left.
 
 setup() {
     ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
@@ -16,7 +16,7 @@ run_make() {
     make --no-print-directory -C "$ROOT" "$@" PREFIX=/usr DESTDIR="$AT" BUILD="${BUILD#"$ROOT"/}" </dev/null
 }
 
-@test "make install puts program, man page and completions where a shell looks for them" {
+@test "make install puts program, man pages and completions where a shell looks for them" {
     run_make install
     cd "$AT"
     run find . -type f
@@ -25,6 +25,8 @@ run_make() {
 ./usr/share/bash-completion/completions/redislock
 ./usr/share/fish/vendor_completions.d/redislock.fish
 ./usr/share/man/man1/redislock.1
+./usr/share/man/man5/redislock.conf.5
+./usr/share/man/man7/redislock-recipes.7
 ./usr/share/zsh/site-functions/_redislock" ]
     [ "$(stat -c %a usr/bin/redislock usr/share/man/man1/redislock.1)" = $'755\n644' ]
     [ "$(usr/bin/redislock --version)" = "redislock $(cat "$ROOT/VERSION")" ]

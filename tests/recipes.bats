@@ -1,12 +1,17 @@
 #!/usr/bin/env bats
-# The README's examples are copied and pasted, so they are taken out of it here, word for word, and run:
-# crontab lines as cron runs them, scripts under two shells, units as systemd reads them. Only what a
-# reader puts in as well is put in: where the server is, and where redislock is installed.
+# The README's examples and those of redislock-recipes(7) are copied and pasted, so they are taken out of
+# there, word for word, and run: crontab lines as cron runs them, scripts under two shells, commands as
+# they stand. Only what a reader puts in as well is put in: where the server is, and where redislock is
+# installed. Beside this suite, cron.bats has the crontab under cron daemons, systemd.bats the units
+# under systemd, and fencing.bats the jobs with a fence.
+# shellcheck disable=SC2154 # spawn assigns
 
 bats_require_minimum_version 1.5.0
 
 load lib/common
 load lib/locks
+load lib/scripts
+load lib/page
 
 setup() {
     common_setup
@@ -17,14 +22,19 @@ setup() {
     ln -s "$REDISLOCK_BIN" "$ROOM/bin/redislock"
     # The programs of the examples tell in ran.NAME that they were there, and with what.
     local program
-    for program in report.sh send-mail.sh import.sh collect.sh publish.sh build.sh deploy.sh; do
+    for program in report send-mail import collect publish build deploy backup maintenance; do
         # shellcheck disable=SC2016 # for the program
         printf '%s\n' '#!/bin/sh' 'echo "$*" >>"ran.${0##*/}"' \
             'redislock --json --list 2>/dev/null >>"locks.${0##*/}"' \
-            'until [ ! -e "wait.${0##*/}" ]; do sleep 0.05; done' >"$HOME_DIR/$program"
+            'until [ ! -e "wait.${0##*/}" ]; do sleep 0.05; done' >"$HOME_DIR/$program.sh"
     done
     chmod +x "$HOME_DIR"/*.sh
     cd "$HOME_DIR" || return
+}
+
+# With redislock and its server to be found, as on a host that was set up.
+at_home() {
+    export PATH=$ROOM/bin:$PATH REDISLOCK_URL=unix://$SOCK
 }
 
 # blocks LANGUAGE: the README's code blocks of that language, as files $ROOM/LANGUAGE.1 and so on.
@@ -36,13 +46,48 @@ blocks() {
     [[ -s $ROOM/$1.1 ]] || fail "the README has no example in $1"
 }
 
-# here FILE: its places are ours; the server must be named in it in the one way that is replaced.
-here() {
-    sed -i -e "s#redis://\(cron@\)\?cache\.internal#unix://$SOCK#g" \
-        -e "s#/usr/local/bin#$ROOM/bin#g" -e "s#/srv/report#$HOME_DIR#g" "$1"
-    if grep -q 'redis:' "$1"; then
-        fail "a server that is not cache.internal: $(grep redis: "$1")"
-    fi
+# ran PROGRAM NUMBER: so often, or more; for wait_until.
+ran() {
+    (($(cat "ran.$1" 2>/dev/null | wc -l) >= $2))
+}
+
+# --- the page ---
+
+@test "every example of the page is run by a suite" {
+    local name names=0
+    while IFS= read -r name; do
+        names=$((names + 1))
+        grep -qE "(example|example_to [^ ]+|unit|pairs|script|line_of) $name( |\"|\)|\$)" "$ROOT"/tests/{recipes,cron,systemd,fencing}.bats ||
+            fail "nobody runs the example $name"
+    done < <(examples)
+    ((names >= 20)) || fail "only $names examples were found"
+    # and every display that looks like one has a name
+    assert_equal "$(grep -c '^#!/bin/sh' "$ROOT/man/redislock-recipes.7")" \
+        "$(while IFS= read -r name; do example "$name" | head -n 1; done < <(examples) | grep -c '^#!')"
+}
+
+@test "the page shows the examples as they are run" {
+    need mandoc
+    mandoc -Tascii "$ROOT/man/redislock-recipes.7" | sed 's/.\x08//g; s/^ *//' | sort -u >"$ROOM/page"
+    local name
+    while IFS= read -r name; do
+        example "$name"
+    done < <(examples) | sed 's/^ *//' | sort -u >"$ROOM/examples"
+    run comm -23 "$ROOM/examples" "$ROOM/page"
+    assert_output ''
+}
+
+@test "the configuration file is read, and its password is used" {
+    example_to conf redislock.conf
+    rcli acl setuser cron on '>secret' '~lock:*' '&lock:*' +@all
+    rcli config set requirepass other
+    echo secret >password
+    chmod 600 password
+    sed -i "s#/etc/redislock.password#$PWD/password#" conf
+    here conf # the user goes with the server's name
+    run env REDISLOCK_USER=cron "$REDISLOCK_BIN" --config conf job -- echo ran
+    assert_status 0
+    assert_output ran
 }
 
 # --- cron ---
@@ -86,81 +131,86 @@ script_for() {
     assert_equal "$(grep -c '' ran.report.sh)" 1
 }
 
-@test "the crontab needs nothing but itself: each line runs, and does what its comment says" {
-    blocks crontab
-    here "$ROOM/crontab.2"
-    local line program name
-    for line in 1 2 3; do
-        program=$(grep -E '^[0-9*]' "$ROOM/crontab.2" | sed -n "${line}p" | grep -oE '[a-z-]+\.sh')
-        name=$(grep -E '^[0-9*]' "$ROOM/crontab.2" | sed -n "${line}p" | grep -oE '[^ ]+ -- ')
+# cron_lines CRONTAB NUMBER...: each of these lines runs, and does what its comment says.
+cron_lines() {
+    local line program name crontab=$1
+    shift
+    for line; do
+        program=$(grep -E '^[0-9*]' "$crontab" | sed -n "${line}p" | grep -oE '[a-z-]+\.sh')
+        name=$(grep -E '^[0-9*]' "$crontab" | sed -n "${line}p" | grep -oE '[^ ]+ -- ')
         name=${name% -- }
         : >"wait.$program"
-        cron_line "$ROOM/crontab.2" "$line"
+        cron_line "$crontab" "$line"
         spawn one ./line
         wait_until 5000 test -s "ran.$program"
         wait_for_line "locks.$program" "\"name\":\"$name\",\"held\":true"
         run --separate-stderr timeout 10 ./line
-        if [[ $line == 1 ]]; then
-            assert_status 75
-            assert_one_line 'held by'
-        else
+        if grep -E '^[0-9*]' "$crontab" | sed -n "${line}p" | grep -q ' -E 0 '; then
             assert_status 0
             assert_no_stderr
+        else
+            assert_status 75
+            assert_one_line 'held by'
         fi
         rm "wait.$program"
         reap one
         assert_status 0
         assert_equal "$(grep -c '' "ran.$program")" 1
     done
-    # the second one, a moment after a host that was quick
-    cron_line "$ROOM/crontab.2" 2
+}
+
+# late_host CRONTAB NUMBER: a moment after a host that was quick, the mail is not sent again.
+late_host() {
+    cron_line "$1" "$2"
     run --separate-stderr timeout 10 ./line
     assert_status 0
     assert_no_stderr
     assert_equal "$(grep -c '' ran.send-mail.sh)" 1
 }
 
-@test "cron's own PATH does not have /usr/local/bin: the crontab must say it" {
+@test "the README's crontab needs nothing but itself, and does what it says" {
     blocks crontab
     here "$ROOM/crontab.2"
-    sed -i '/^PATH=/d' "$ROOM/crontab.2"
+    cron_lines "$ROOM/crontab.2" 1
+    late_host "$ROOM/crontab.2" 1
+}
+
+@test "the page's crontab needs nothing but itself: each line runs, and does what its comment says" {
+    example_to crontab crontab
+    here crontab
+    assert_equal "$(grep -cE '^[0-9*]' crontab)" 3
+    cron_lines crontab 1 2 3
+    late_host crontab 2
+}
+
+@test "cron's own PATH does not have /usr/local/bin: the crontab must say it" {
+    example_to crontab crontab
+    here crontab
+    sed -i '/^PATH=/d' crontab
     if PATH=/usr/bin:/bin command -v redislock >/dev/null; then
         skip 'redislock is installed in /usr/bin here'
     fi
-    cron_line "$ROOM/crontab.2" 1
+    cron_line crontab 1
     run -127 ./line
 }
 
 # --- scripts ---
 
-# The README's scripts, those that begin as a script does, as $ROOM/script.1 and so on.
-scripts() {
-    blocks sh
-    local file number=0
-    for file in "$ROOM"/sh.?*; do
-        [[ $(head -n 1 "$file") == '#!/bin/sh' ]] || continue
-        number=$((number + 1))
-    done
-    assert_equal "$number" 4
-    number=0
-    for file in $(printf '%s\n' "$ROOM"/sh.?* | sort -t. -k2n); do
-        [[ $(head -n 1 "$file") == '#!/bin/sh' ]] || continue
-        number=$((number + 1))
-        cp "$file" "$HOME_DIR/script.$number"
-        chmod +x "$HOME_DIR/script.$number"
-    done
-    export PATH=$ROOM/bin:$PATH REDISLOCK_URL=unix://$SOCK
+# script NAME: the example of the page as ./script.
+script() {
+    at_home
+    example_to script "$1"
 }
 
-# in_shells TEST NUMBER: TEST SHELL for each shell, on script NUMBER with that shell as its first line.
+# in_shells TEST: TEST SHELL for each shell, on ./script with that shell as its first line.
 in_shells() {
     local shell
     for shell in dash bash; do
         command -v "$shell" >/dev/null || skip_or_fail "$shell is not installed"
-        sed -i "1s|.*|#!$(command -v "$shell")|" "script.$2"
+        sed -i "1s|.*|#!$(command -v "$shell")|" script
         rm -f ran.* locks.*
         echo "# under $shell" # shown when something fails
-        "$1" "./script.$2"    # not in a condition, where bash would go on after a failure
+        "$1" ./script         # not in a condition, where bash would go on after a failure
     done
 }
 
@@ -196,8 +246,11 @@ attached() {
 }
 
 @test "the script with --attach is exclusive, and frees the lock however it ends" {
-    scripts
-    in_shells attached 1
+    script attach
+    in_shells attached
+    # the README has the same one
+    blocks sh
+    diff -u <(example attach) "$(grep -l '^redislock --attach' "$ROOM"/sh.?*)"
 }
 
 fenced() {
@@ -205,9 +258,9 @@ fenced() {
 }
 
 @test "the script with a fence hands it over" {
-    scripts
+    script attach-fence
     : >fenced
-    in_shells fenced 2
+    in_shells fenced
 }
 
 restarted() {
@@ -235,8 +288,8 @@ restarted() {
 }
 
 @test "the script that lets redislock run it starts once, and checks" {
-    scripts
-    in_shells restarted 3
+    script restart
+    in_shells restarted
 }
 
 deployed() {
@@ -263,12 +316,13 @@ deployed() {
 }
 
 @test "the deployment in steps holds its token, and stops when it is void" {
-    scripts
-    in_shells deployed 4
+    script deploy
+    in_shells deployed
 }
 
 @test "the commands that show locks do" {
-    scripts
+    at_home
+    blocks sh
     lock nightly-report -- true
     local file
     file=$(grep -l 'redislock --list' "$ROOM"/sh.?*)
@@ -286,61 +340,255 @@ deployed() {
     assert_output 'the lock is free; there is nothing to remove'
 }
 
-# --- systemd ---
+# --- so many at once ---
 
-# unit_value KEY FILE
-unit_value() {
-    sed -n "s/^$1=//p" "$2"
+# line_of NAME [NUMBER]: a command of the example NAME, as a script of that name and number.
+line_of() {
+    at_home
+    script_for "$1.${2:-1}" /bin/sh -c "$(example "$1" | sed -n "${2:-1,\$}p")"
 }
 
-units() {
-    local file name
-    blocks ini
-    for file in "$ROOM"/ini.?*; do
-        name=$(sed -nE '1s|^# /etc/systemd/system/||p' "$file")
-        [[ -n $name ]] || continue
-        cp "$file" "$ROOM/$name"
-        here "$ROOM/$name"
+@test "at most three backups at once, each with a number of its own" {
+    line_of slots
+    grep -q REDISLOCK_SLOT slots.1
+    : >wait.backup.sh
+    local host
+    for host in one two three; do
+        spawn "$host" ./slots.1
     done
-    [[ -s $ROOM/nightly-report.service && -s $ROOM/nightly-report.timer ]]
+    wait_until 5000 ran backup.sh 3
+    assert_equal "$(sort ran.backup.sh | tr '\n' ' ')" '/scratch/1 /scratch/2 /scratch/3 '
+    spawn four ./slots.1
+    wait_until 5000 waiting_for backups 1
+    assert_equal "$(wc -l <ran.backup.sh)" 3
+    rm wait.backup.sh
+    for host in one two three four; do
+        reap "$host"
+        assert_status 0
+    done
+    assert_equal "$(wc -l <ran.backup.sh)" 4
 }
 
-@test "systemd takes the service and the timer without a word" {
-    command -v systemd-analyze >/dev/null || skip_or_fail 'systemd-analyze is not installed'
-    units
-    run systemd-analyze verify "$ROOM/nightly-report.service" "$ROOM/nightly-report.timer"
-    assert_status 0
-    # it reads all other units along: what it says of these is not about ours
-    if grep nightly-report <<<"$output"; then
-        fail 'it has something to say'
-    fi
-    # would it, if there were something?
-    sed -i 's/^KillMode=.*/KillMode=sometimes/; s#^ExecStart=[^ ]*#ExecStart=/nowhere#' \
-        "$ROOM/nightly-report.service"
-    run systemd-analyze verify "$ROOM/nightly-report.service"
-    assert_line_output 'nightly-report.*kill mode'
-    assert_line_output 'nightly-report.*/nowhere'
+# waiting_for NAME NUMBER: so many stand in line; for wait_until.
+waiting_for() {
+    [[ $(rcli zcard "lock:{lock:$1}:queue") == "$2" ]]
 }
 
-@test "the service's command runs as it stands, with its environment and its credential" {
-    units
-    local service=$ROOM/nightly-report.service
-    rcli acl setuser cron on '>secret' '~lock:*' '&lock:*' +@all
-    rcli config set requirepass other
-    mkdir "$ROOM/credentials"
-    printf 'secret\n' >"$ROOM/credentials/$(unit_value LoadCredential "$service" | cut -d: -f1)"
-    # `here` has replaced the server together with its user
-    : >wait.report.sh
-    # shellcheck disable=SC2046 # words, as systemd takes them apart
-    script_for service env -i PATH="$ROOM/bin:/usr/bin:/bin" \
-        CREDENTIALS_DIRECTORY="$ROOM/credentials" REDISLOCK_USER=cron \
-        "$(unit_value Environment "$service")" $(unit_value ExecStart "$service")
-    spawn one ./service
-    wait_until 5000 test -s ran.report.sh
-    run --separate-stderr timeout 10 ./service
-    assert_status "$(unit_value SuccessExitStatus "$service")"
-    assert_one_line 'held by'
-    rm wait.report.sh
-    reap one
-    assert_status 0
+@test "backups run together, a maintenance alone, and who comes behind it waits" {
+    line_of shared 1
+    line_of shared 2
+    backups_and_maintenance shared.1 shared.2
+}
+
+@test "a place and a shared lock: three at once, and no maintenance beside them" {
+    line_of both
+    line_of shared 2
+    backups_and_maintenance both.1 shared.2
+    : >wait.backup.sh
+    local host
+    rm ran.*
+    for host in one two three four; do
+        spawn "$host" ./both.1
+    done
+    wait_until 5000 ran backup.sh 3
+    wait_until 5000 waiting_for backups 1
+    # who waits for a place does not share the lock yet
+    assert_equal "$(rcli zcard 'lock:{lock:storage}:holders')" 3
+    rm wait.backup.sh
+    for host in one two three four; do
+        reap "$host"
+        assert_status 0
+    done
+}
+
+backups_and_maintenance() {
+    : >wait.backup.sh
+    : >wait.maintenance.sh
+    spawn one "./$1"
+    spawn two "./$1"
+    wait_until 5000 ran backup.sh 2
+    spawn alone "./$2"
+    wait_until 5000 waiting_for storage 1
+    spawn late "./$1"
+    wait_until 5000 waiting_for storage 2
+    [[ ! -e ran.maintenance.sh ]]
+    assert_equal "$(wc -l <ran.backup.sh)" 2
+    rm wait.backup.sh
+    wait_until 5000 ran maintenance.sh 1
+    assert_equal "$(wc -l <ran.backup.sh)" 2
+    rm wait.maintenance.sh
+    local host
+    for host in one two alone late; do
+        reap "$host"
+        assert_status 0
+    done
+    assert_equal "$(wc -l <ran.backup.sh)" 3
+}
+
+# --- containers ---
+
+# container VAR: the entry point as the first process of a container.
+container() {
+    spawn "$1" unshare --pid --fork --kill-child --mount-proc ./script ./serve.sh "$1"
+}
+
+# shellcheck disable=SC2016 # for the programs
+containers() {
+    [[ $(id -u) == 0 ]] || skip_or_fail 'needs root for namespaces'
+    unshare --pid --fork --mount-proc true 2>/dev/null || skip_or_fail 'no namespaces here'
+    script entrypoint
+    printf '%s\n' '#!/bin/sh' 'echo start >>migrations' \
+        'if [ ! -e migrated ]; then' 'until [ -e go ]; do sleep 0.02; done' 'echo migrate >>migrations' \
+        ': >migrated' 'fi' 'echo end >>migrations' >migrate.sh
+    printf '%s\n' '#!/bin/sh' '[ -e migrated ] || echo too early >>served' 'echo "$1 as $$" >>served' >serve.sh
+    chmod +x migrate.sh serve.sh
+}
+
+@test "of containers that start at once one migrates, and all serve afterwards" {
+    containers
+    local host
+    for host in one two three; do
+        container "$host"
+    done
+    wait_until 10000 waiting_for migrate 2
+    [[ ! -e served ]]
+    assert_equal "$(cat migrations)" start
+    : >go
+    for host in one two three; do
+        reap "$host"
+        assert_status 0
+    done
+    assert_equal "$(tr '\n' ' ' <migrations)" 'start migrate end start end start end '
+    assert_equal "$(sort served | tr '\n' ' ')" 'one as 1 three as 1 two as 1 '
+}
+
+@test "a container whose migration fails, or is killed, serves nothing and frees the lock" {
+    containers
+    container one
+    wait_until 10000 test -e migrations
+    kill -KILL "$one"
+    reap one || true
+    assert_key lock:migrate # until it expires
+    rcli del lock:migrate
+    printf '#!/bin/sh\nexit 3\n' >migrate.sh
+    container two
+    reap two
+    assert_status 3
+    assert_no_key lock:migrate
+    [[ ! -e served ]]
+}
+
+# --- moving over ---
+
+# pairs NAME: the lines of a table of the page, theirs and ours in turn, into THEIRS and OURS.
+pairs() {
+    at_home
+    mapfile -t THEIRS < <(example "$1" | awk 'NR % 3 == 1')
+    mapfile -t OURS < <(example "$1" | awk 'NR % 3 == 2')
+    assert_equal "$(example "$1" | awk 'NR % 3 == 0' | tr -d '\n')" ''
+    assert_equal "${#THEIRS[@]}" "${#OURS[@]}"
+    local line
+    for line in "${THEIRS[@]}"; do
+        [[ $line == *"$2 "* && $line != *redislock* ]] || fail "not a line of $2: $line"
+    done
+    rm -f ran.* wait.*
+}
+
+# ends LINE: sets OUTCOME: "waits" when it has not ended after most of a second, else its status, and
+# whether it said anything. A wait of ten seconds is made one of a third.
+ends() {
+    local line=${1//-w 10s/-w 0.3s}
+    line=${line//-w 10 /-w 0.3 }
+    line=${line//redis:\/\/cache.internal:6379/unix:\/\/$SOCK}
+    line=${line//redis:\/\/cache.internal/unix:\/\/$SOCK}
+    run --separate-stderr timeout 0.9 sh -c "${line//\/run\/lock\/report/$ROOM/report.lock}"
+    OUTCOME=$status${stderr:+, says so}
+    [[ $status != 124 ]] || OUTCOME=waits
+}
+
+# free LINE: it runs the job and gives its status.
+free() {
+    rm -f ran.report.sh
+    printf '%s\n' '#!/bin/sh' 'echo ran >>ran.report.sh' 'exit 3' >report.sh
+    ends "$1"
+    assert_equal "$OUTCOME" 3
+    assert_equal "$(cat ran.report.sh)" ran
+    rcli del lock:report >/dev/null # what a minimum hold leaves
+}
+
+@test "moving over from flock: both lines do the same, while the lock is free and while it is held" {
+    pairs from-flock flock
+    local number
+    for number in "${!THEIRS[@]}"; do
+        free "${THEIRS[number]}"
+        free "${OURS[number]}"
+    done
+    hold holder report
+    exec 8>"$ROOM/report.lock"
+    flock 8
+    for number in "${!THEIRS[@]}"; do
+        rm -f ran.report.sh
+        ends "${THEIRS[number]}"
+        local theirs=$OUTCOME
+        ends "${OURS[number]}"
+        assert_equal "$OUTCOME" "$theirs"
+        [[ ! -e ran.report.sh ]] || fail "it ran: ${OURS[number]}"
+    done
+    exec 8>&-
+    let_go holder
+    # the shared ones run beside a shared holder
+    hold holder -s report
+    free "$(printf '%s\n' "${OURS[@]}" | grep -- ' -s ')"
+}
+
+# ours WHILE-HELD...: each of our lines runs the job, and ends so while the lock is held.
+ours() {
+    local number=0 outcome # not i, which run takes
+    assert_equal "$#" "${#OURS[@]}"
+    for outcome; do
+        [[ $outcome == removes ]] || free "${OURS[number]}"
+        if [[ ${OURS[number]} == *' -S 3 '* ]]; then
+            hold one -S 3 report
+            hold two -S 3 report
+            free "${OURS[number]}"
+            hold three -S 3 report
+        else
+            hold one report
+        fi
+        rm -f ran.report.sh
+        ends "${OURS[number]}"
+        [[ ! -e ran.report.sh ]] || fail "it ran: ${OURS[number]}"
+        if [[ $outcome == removes ]]; then
+            assert_equal "$OUTCOME" 0
+            assert_no_key lock:report
+        else
+            assert_equal "$OUTCOME" "$outcome"
+            let_go one
+        fi
+        [[ ${OURS[number]} != *' -S 3 '* ]] || { let_go two && let_go three; }
+        number=$((number + 1))
+    done
+}
+
+@test "moving over from consul lock, etcdctl lock and cronlock: our lines run, wait and give up as told" {
+    pairs from-consul 'consul lock'
+    ours waits waits '75, says so' waits
+    pairs from-etcdctl 'etcdctl lock'
+    ours waits waits
+    pairs from-cronlock cronlock
+    ours 200 200 200 removes
+}
+
+@test "moving over from redis-setlock: our lines do as told, and its key excludes them" {
+    pairs from-redis-setlock redis-setlock
+    ours waits 0 '75, says so' 0
+    # its lock: SET key token EX NX
+    local line
+    for line in "${THEIRS[@]}"; do
+        [[ $line == *' lock:report '* ]] || fail "another key: $line"
+    done
+    assert_equal "$(rcli set "$(lock_key report)" 123 EX 60 NX)" OK
+    ends "${OURS[2]}"
+    assert_equal "$OUTCOME" '75, says so'
+    assert_line_stderr 'held by another program'
 }

@@ -28,6 +28,7 @@ struct run {
     const struct config *config;
     struct taking taking;
     struct keep keep;
+    bool loss_told;
 };
 
 static void tell_reason(const struct run *run, const char *what, const char *reason, int signal)
@@ -42,7 +43,7 @@ static void tell_reason(const struct run *run, const char *what, const char *rea
 
 static void stopping(void *context, enum supervisor_reason reason, int signal)
 {
-    const struct run *run = context;
+    struct run *run = context;
     static const char *const words[] = {"ended", "expired", "lost", "max-runtime"};
     const char *loss = keep_loss(&run->keep);
     char storage[768];
@@ -62,10 +63,23 @@ static void stopping(void *context, enum supervisor_reason reason, int signal)
     }
     log_warning("%s", text.at);
 
-    if (reason != SUPERVISOR_RUNTIME)
+    if (reason != SUPERVISOR_RUNTIME) {
+        run->loss_told = true;
         tell_reason(run, "lost", words[reason], 0);
+    }
     if (signal != 0)
         tell_reason(run, "stopping", words[reason], signal);
+}
+
+/* A loss that the keeper met when the command had just ended: there was nothing left to stop. */
+static void tell_late_loss(struct run *run)
+{
+    const char *loss = keep_loss(&run->keep);
+    if (loss == NULL || run->loss_told)
+        return;
+    run->loss_told = true;
+    log_warning("the lock was lost while the command ran: %s", loss);
+    tell_reason(run, "lost", "lost", 0);
 }
 
 static int start_keeper(void *context, int stop_timer, int kill_timer)
@@ -134,7 +148,8 @@ static int finished(struct run *run, const struct supervisor_plan *plan,
             log_info("the command has left running: %s", names.at);
     }
     bool lost = outcome->reason == SUPERVISOR_LOST || outcome->reason == SUPERVISOR_EXPIRED;
-    taking_release(&run->taking, &record, lost || keep_loss(&run->keep) != NULL);
+    tell_late_loss(run);
+    taking_release(&run->taking, &record, run->loss_told);
     if (lost)
         return STATUS_LOST;
     return outcome->reason == SUPERVISOR_RUNTIME ? STATUS_TIMEOUT : status;

@@ -110,6 +110,8 @@ void taking_release(struct taking *taking, const struct lock_run_record *record,
     if (!taking->locked)
         return;
     taking->locked = false;
+    bool over =
+        clock_boot_ms() >= lease_valid_until(&taking->lease, lock_confirmed_ms(taking->lock));
     enum lock_result result = lock_release(taking->lock, record, clock_boot_ms() + RELEASE_MS);
     if (result == LOCK_OK) {
         log_info("released the lock");
@@ -123,6 +125,9 @@ void taking_release(struct taking *taking, const struct lock_run_record *record,
         log_warning("the lock was lost while the command ran: it is now %s", text.at);
     } else if (result == LOCK_GONE) {
         log_warning("the lock was lost while the command ran: its key had vanished at the end");
+    } else if (over) {
+        log_warning(
+            "the lock may have been lost while the command ran: its lease was over at the end");
     } else {
         log_warning("cannot release the lock: %s; it expires by itself", lock_why(taking->lock));
     }

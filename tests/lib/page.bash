@@ -1,0 +1,35 @@
+# The examples of redislock-recipes(7), or of another page ($PAGE), as files to be run. Loaded after
+# common.bash:  load lib/page
+#
+# shellcheck shell=bash
+
+# example NAME: prints the display of the page that is called so, as a reader sees it.
+example() {
+    awk -v wanted="$1" '
+        $0 == ".\\\" example: " wanted { found = 1; next }
+        found && /^\.Bd -literal/ { inside = 1; next }
+        inside && /^\.Ed/ { exit }
+        inside { gsub(/\\&/, ""); gsub(/\\e/, "\\"); print; lines++ }
+        END { if (!lines) exit 1 }' "$ROOT/man/${PAGE:-redislock-recipes.7}" ||
+        fail "${PAGE:-redislock-recipes.7} has no example $1"
+}
+
+# examples: the names of all of them.
+examples() {
+    sed -n 's/^\.\\" example: //p' "$ROOT/man/${PAGE:-redislock-recipes.7}"
+}
+
+# example_to FILE NAME: puts it into FILE, which can be run when it is a script.
+example_to() {
+    example "$2" >"$1" || return
+    [[ $(head -c 2 "$1") != '#!' ]] || chmod +x "$1"
+}
+
+# here FILE: its places are ours; the server must be named in it in the one way that is replaced.
+here() {
+    sed -i -e "s#redis://\(cron@\)\?cache\.internal\(:6379\)\?#${HERE_URL:-unix://$SOCK}#g" \
+        -e "s#/usr/local/bin#$ROOM/bin#g" -e "s#/srv/report#$HOME_DIR#g" "$1"
+    if grep 'cache\.internal' "$1"; then
+        fail "the server is named in another way in $1"
+    fi
+}
