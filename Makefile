@@ -9,6 +9,7 @@ MANDIR ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+ARCHIVE ?= redislock-$(VERSION).tar.gz
 
 CFLAGS ?= -O2 -g
 PKG_CONFIG ?= pkg-config
@@ -28,7 +29,7 @@ endif
 
 program := $(BUILD)/redislock
 
-# The TLS module is built where OpenSSL's headers are; TLS=0 leaves it out.
+# The TLS module is built where OpenSSL's headers are; TLS=0 leaves it out, TLS=1 insists on it.
 tls_module := $(BUILD)/redislock-tls.so
 tls_sources := src/redis/tls/openssl.c src/base/text.c
 tls_objects := $(tls_sources:src/%.c=$(BUILD)/tls/%.o)
@@ -96,8 +97,7 @@ ifneq ($(sanitizers),)
 sanitizing := -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 
-cppflags := -D_GNU_SOURCE -DREDISLOCK_LIBDIR='"$(MODULEDIR)"' -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -I$(BUILD) $(library_cflags) \
-	$(CPPFLAGS)
+cppflags := -D_GNU_SOURCE -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -I$(BUILD) $(library_cflags) $(CPPFLAGS)
 cflags := -std=c11 -pthread $(warnings) -fPIE -ffunction-sections -fdata-sections -fstack-protector-strong $(hardening) $(sanitizing) \
 	-ffile-prefix-map='$(CURDIR)'=. $(CFLAGS)
 ldflags := -pie -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed -Wl,--gc-sections $(sanitizing) $(CFLAGS) $(LDFLAGS)
@@ -111,7 +111,16 @@ link := $(CC) $(ldflags)
 # --- Targets -----------------------------------------------------------------------------------
 
 .PHONY: all
-all: $(program) $(tls) ## build build/redislock (the default)
+all: $(program) $(or $(tls),without-tls) ## build build/redislock (the default)
+
+# Nobody is to learn it from the first rediss://.
+.PHONY: without-tls
+without-tls:
+ifneq ($(TLS),0)
+	@echo "redislock-tls.so is not built, so rediss:// will not work: OpenSSL's headers are missing" >&2
+	@echo "(make deps installs them, TLS=0 says that it is meant so)" >&2
+	@$(if $(filter 1,$(TLS)),exit 1,true)
+endif
 
 $(program): $(objects) $(BUILD)/.link
 	$(call say,link $@)$(link) -o $@ $(objects) $(libraries)
@@ -119,6 +128,11 @@ $(program): $(objects) $(BUILD)/.link
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/.compile | $(embedded).h
 	@mkdir -p $(@D)
 	$(call say,cc $<)$(compile) -o $@ $<
+
+# Only the loader knows the module's folder, so another PREFIX compiles one file again.
+$(BUILD)/obj/redis/tls_load.o: src/redis/tls_load.c $(BUILD)/.compile $(BUILD)/.moduledir | $(embedded).h
+	@mkdir -p $(@D)
+	$(call say,cc $<)$(compile) -DREDISLOCK_LIBDIR='"$(MODULEDIR)"' -o $@ $<
 
 # The module holds no code of the program's but what it uses itself, and shows one symbol.
 $(BUILD)/tls/%.o: src/%.c $(BUILD)/.compile
@@ -139,8 +153,9 @@ $(embedded).c: tests/tools/embed-lua $(scripts) $(BUILD)/.scripts
 # The command lines as files: a changed flag, compiler, library or list rebuilds what it concerns.
 $(BUILD)/.compile: text = $(compile)
 $(BUILD)/.link: text = $(link) $(objects) $(libraries)
+$(BUILD)/.moduledir: text = $(MODULEDIR)
 $(BUILD)/.scripts: text = $(scripts)
-$(BUILD)/.compile $(BUILD)/.link $(BUILD)/.scripts: libraries-present
+$(BUILD)/.compile $(BUILD)/.link $(BUILD)/.moduledir $(BUILD)/.scripts: libraries-present
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(text))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(text))' >$@
 
@@ -171,8 +186,9 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/.compile
 	@mkdir -p $(@D)
 	$(build_tool)
 
-.PHONY: tests
+.PHONY: tests test-tools
 tests: $(program) $(unit_tests) $(tools)
+test-tools: $(tools)
 
 -include $(objects:.o=.d) $(unit_tests:=.d) $(unit_helper_objects:.o=.d) $(tools:=.d) \
 	$(bench_tools:=.d)
@@ -258,8 +274,8 @@ run-bench: $(program) bench-tools
 
 # --- Lint --------------------------------------------------------------------------------------
 
-shell_scripts = .ci/run tests/bench/run $(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/*) \
-	$(wildcard completions/*.bash)
+shell_scripts = .ci/run tests/bench/run $(wildcard completions/*.bash) \
+	$(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/*)
 suites = $(wildcard tests/*.bats tests/*.bash tests/lib/*.bash tests/bench/*.bash)
 c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch]))
 
@@ -330,29 +346,32 @@ demo: ## install what is missing, build, and show two hosts that fire the same j
 deps: ## install what build, demo and tests need (apt-get, dnf, apk or pacman)
 	@tests/tools/deps check
 
+manuals := $(patsubst man/%,%,$(sort $(wildcard man/*.[1-9])))
+
 .PHONY: install
 install: all ## install into $(DESTDIR)$(PREFIX)
-	$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(BASHDIR)' \
-		'$(DESTDIR)$(ZSHDIR)' '$(DESTDIR)$(FISHDIR)'
+	$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(BASHDIR)' '$(DESTDIR)$(ZSHDIR)' '$(DESTDIR)$(FISHDIR)'
 	$(INSTALL) -m 755 $(program) '$(DESTDIR)$(BINDIR)/redislock'
 	$(if $(tls),$(INSTALL) -d '$(DESTDIR)$(MODULEDIR)' && \
 		$(INSTALL) -m 644 $(tls_module) '$(DESTDIR)$(MODULEDIR)/redislock-tls.so')
-	$(INSTALL) -m 644 man/redislock.1 '$(DESTDIR)$(MANDIR)/man1/redislock.1'
+	for page in $(manuals); do \
+		$(INSTALL) -D -m 644 man/"$$page" '$(DESTDIR)$(MANDIR)'/man"$${page##*.}/$$page" || exit; \
+	done
 	$(INSTALL) -m 644 completions/redislock.bash '$(DESTDIR)$(BASHDIR)/redislock'
 	$(INSTALL) -m 644 completions/_redislock '$(DESTDIR)$(ZSHDIR)/_redislock'
 	$(INSTALL) -m 644 completions/redislock.fish '$(DESTDIR)$(FISHDIR)/redislock.fish'
 
 .PHONY: uninstall
 uninstall: ## remove what install put there
-	rm -f '$(DESTDIR)$(BINDIR)/redislock' '$(DESTDIR)$(MANDIR)/man1/redislock.1' \
+	rm -f '$(DESTDIR)$(BINDIR)/redislock' '$(DESTDIR)$(MODULEDIR)/redislock-tls.so' \
 		'$(DESTDIR)$(BASHDIR)/redislock' '$(DESTDIR)$(ZSHDIR)/_redislock' \
-		'$(DESTDIR)$(FISHDIR)/redislock.fish' '$(DESTDIR)$(MODULEDIR)/redislock-tls.so'
+		'$(DESTDIR)$(FISHDIR)/redislock.fish'
+	for page in $(manuals); do rm -f '$(DESTDIR)$(MANDIR)'/man"$${page##*.}/$$page" || exit; done
 	rmdir '$(DESTDIR)$(MODULEDIR)' 2>/dev/null || true
 
 .PHONY: dist
-dist: ## make redislock-VERSION.tar.gz from the last commit
-	git archive --format=tar --prefix=redislock-$(VERSION)/ -o redislock-$(VERSION).tar HEAD
-	gzip -9nf redislock-$(VERSION).tar
+dist: ## make the source archive, redislock-VERSION.tar.gz, from the last commit
+	tests/tools/dist '$(ARCHIVE)'
 
 .PHONY: clean
 clean: ## remove everything that was built
@@ -363,4 +382,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
 	@echo
 	@echo "  Variables: CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR, WERROR=1, V=1, LINK=shared,"
-	@echo "  SANITIZE=address,undefined or thread, TESTS=tests/…, JOBS=2, BUILD=folder"
+	@echo "  SANITIZE=address,undefined or thread, TESTS=tests/…, JOBS=2, BUILD=folder, TLS=0 or 1,"
+	@echo "  ARCHIVE=file, BINDIR, MODULEDIR, MANDIR, BASHDIR, ZSHDIR, FISHDIR"
