@@ -66,7 +66,8 @@ accepted = $(shell echo '$(hash)include <stdio.h>' | \
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo '$(1)')
 
 # Asked only by goals that compile here and now; the others hand over to a make of their own.
-compiling := $(filter-out clean help deps demo bench check check-% lint lint-% dist uninstall,\
+compiling := $(filter-out clean help deps demo bench check check-% lint lint-% dist deb build-deb \
+	uninstall,\
 	$(or $(MAKECMDGOALS),all))
 
 ifneq ($(compiling),)
@@ -214,6 +215,14 @@ check-tsan: ## the same under the thread sanitizer
 	@tests/tools/deps check
 	@$(MAKE) --no-print-directory SANITIZE=thread run-tests
 
+# Takes minutes and a mirror, so `make check` does without. Needs root.
+.PHONY: check-deb
+check-deb: ## build, install, try and purge the Debian package in clean roots (needs root)
+	@tests/tools/deps deb
+	@$(MAKE) --no-print-directory test-tools
+	DEBS='$(abspath $(debs))' REDISLOCK_TOOLS='$(abspath $(BUILD))/tools' \
+		prove --exec tests/tools/run-test tests/package/deb.bats </dev/null
+
 .PHONY: check-all
 check-all: lint check check-asan check-tsan ## lint, check, check-asan and check-tsan
 
@@ -275,8 +284,8 @@ run-bench: $(program) bench-tools
 # --- Lint --------------------------------------------------------------------------------------
 
 shell_scripts = .ci/run tests/bench/run $(wildcard completions/*.bash) \
-	$(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/*)
-suites = $(wildcard tests/*.bats tests/*.bash tests/lib/*.bash tests/bench/*.bash)
+	$(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/* debian/tests/* docs/examples/*)
+suites = $(wildcard tests/*.bats tests/*/*.bats tests/*.bash tests/lib/*.bash tests/bench/*.bash)
 c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch]))
 
 .PHONY: lint
@@ -328,7 +337,7 @@ lint-lua: build-gcc/lua/scripts.h
 lint-text:
 	$(call say,mandoc)! mandoc -T lint man/redislock.1 2>&1 | \
 		grep -vE 'referenced manual not found|outdated mandoc.db'
-	$(call say,codespell)codespell src man completions tests *.md Makefile .ci
+	$(call say,codespell)codespell src man completions tests debian docs *.md Makefile .ci
 
 .PHONY: format
 format: ## give the C files the house's layout
@@ -372,6 +381,29 @@ uninstall: ## remove what install put there
 .PHONY: dist
 dist: ## make the source archive, redislock-VERSION.tar.gz, from the last commit
 	tests/tools/dist '$(ARCHIVE)'
+
+# The package is built from what the source archive holds, in a folder of its own.
+debs := $(BUILD)/deb
+
+.PHONY: deb
+deb: ## build the Debian package in build/deb, and ask lintian about it
+	@tests/tools/deps deb
+	@$(MAKE) --no-print-directory build-deb
+	@$(MAKE) --no-print-directory lint-deb
+
+.PHONY: build-deb lint-deb
+build-deb:
+	rm -rf '$(debs)'
+	mkdir -p '$(debs)'
+	tests/tools/dist '$(debs)/source.tar.gz'
+	tar -xzf '$(debs)/source.tar.gz' -C '$(debs)'
+	@# What this make was told is not for the package's.
+	cd '$(debs)/redislock-$(VERSION)' && env -u MAKEFLAGS -u MAKEOVERRIDES -u MAKELEVEL dpkg-buildpackage -us -uc
+	rm -rf '$(debs)/redislock-$(VERSION)' '$(debs)/source.tar.gz'
+
+# What an override excuses has its reason beside it.
+lint-deb:
+	lintian --allow-root --fail-on error,warning --tag-display-limit 0 '$(debs)'/*.changes
 
 .PHONY: clean
 clean: ## remove everything that was built
