@@ -9,6 +9,7 @@ MANDIR ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+ARCHIVE ?= redislock-$(VERSION).tar.gz
 
 CFLAGS ?= -O2 -g
 PKG_CONFIG ?= pkg-config
@@ -28,7 +29,7 @@ endif
 
 program := $(BUILD)/redislock
 
-# The TLS module is built where OpenSSL's headers are; TLS=0 leaves it out.
+# The TLS module is built where OpenSSL's headers are; TLS=0 leaves it out, TLS=1 insists on it.
 tls_module := $(BUILD)/redislock-tls.so
 tls_sources := src/redis/tls/openssl.c src/base/text.c
 tls_objects := $(tls_sources:src/%.c=$(BUILD)/tls/%.o)
@@ -43,8 +44,6 @@ scripts := $(sort $(wildcard src/lua/*.lua src/lua/lib/*.lua))
 embedded := $(BUILD)/lua/scripts
 
 pages := $(sort $(wildcard man/*.[1-8]))
-# $(call page_at,PAGE): where it is installed, by the number at its end.
-page_at = $(DESTDIR)$(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))/$(notdir $(1))
 
 objects := $(sources:src/%.c=$(BUILD)/obj/%.o) $(embedded).o
 library_objects := $(filter-out $(BUILD)/obj/main.o,$(objects))
@@ -69,7 +68,8 @@ accepted = $(shell echo '$(hash)include <stdio.h>' | \
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo '$(1)')
 
 # Asked only by goals that compile here and now; the others hand over to a make of their own.
-compiling := $(filter-out clean help deps demo bench check check-% lint lint-% dist uninstall,\
+compiling := $(filter-out clean help deps demo bench check check-% lint lint-% dist deb build-deb \
+	uninstall,\
 	$(or $(MAKECMDGOALS),all))
 
 ifneq ($(compiling),)
@@ -100,8 +100,7 @@ ifneq ($(sanitizers),)
 sanitizing := -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 
-cppflags := -D_GNU_SOURCE -DREDISLOCK_LIBDIR='"$(MODULEDIR)"' -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -I$(BUILD) $(library_cflags) \
-	$(CPPFLAGS)
+cppflags := -D_GNU_SOURCE -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -I$(BUILD) $(library_cflags) $(CPPFLAGS)
 cflags := -std=c11 -pthread $(warnings) -fPIE -ffunction-sections -fdata-sections -fstack-protector-strong $(hardening) $(sanitizing) \
 	-ffile-prefix-map='$(CURDIR)'=. $(CFLAGS)
 ldflags := -pie -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed -Wl,--gc-sections $(sanitizing) $(CFLAGS) $(LDFLAGS)
@@ -115,7 +114,16 @@ link := $(CC) $(ldflags)
 # --- Targets -----------------------------------------------------------------------------------
 
 .PHONY: all
-all: $(program) $(tls) ## build build/redislock (the default)
+all: $(program) $(or $(tls),without-tls) ## build build/redislock (the default)
+
+# Nobody is to learn it from the first rediss://.
+.PHONY: without-tls
+without-tls:
+ifneq ($(TLS),0)
+	@echo "redislock-tls.so is not built, so rediss:// will not work: OpenSSL's headers are missing" >&2
+	@echo "(make deps installs them, TLS=0 says that it is meant so)" >&2
+	@$(if $(filter 1,$(TLS)),exit 1,true)
+endif
 
 $(program): $(objects) $(BUILD)/.link
 	$(call say,link $@)$(link) -o $@ $(objects) $(libraries)
@@ -123,6 +131,11 @@ $(program): $(objects) $(BUILD)/.link
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/.compile | $(embedded).h
 	@mkdir -p $(@D)
 	$(call say,cc $<)$(compile) -o $@ $<
+
+# Only the loader knows the module's folder, so another PREFIX compiles one file again.
+$(BUILD)/obj/redis/tls_load.o: src/redis/tls_load.c $(BUILD)/.compile $(BUILD)/.moduledir | $(embedded).h
+	@mkdir -p $(@D)
+	$(call say,cc $<)$(compile) -DREDISLOCK_LIBDIR='"$(MODULEDIR)"' -o $@ $<
 
 # The module holds no code of the program's but what it uses itself, and shows one symbol.
 $(BUILD)/tls/%.o: src/%.c $(BUILD)/.compile
@@ -143,8 +156,9 @@ $(embedded).c: tests/tools/embed-lua $(scripts) $(BUILD)/.scripts
 # The command lines as files: a changed flag, compiler, library or list rebuilds what it concerns.
 $(BUILD)/.compile: text = $(compile)
 $(BUILD)/.link: text = $(link) $(objects) $(libraries)
+$(BUILD)/.moduledir: text = $(MODULEDIR)
 $(BUILD)/.scripts: text = $(scripts)
-$(BUILD)/.compile $(BUILD)/.link $(BUILD)/.scripts: libraries-present
+$(BUILD)/.compile $(BUILD)/.link $(BUILD)/.moduledir $(BUILD)/.scripts: libraries-present
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(text))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(text))' >$@
 
@@ -175,8 +189,9 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/.compile
 	@mkdir -p $(@D)
 	$(build_tool)
 
-.PHONY: tests
+.PHONY: tests test-tools
 tests: $(program) $(unit_tests) $(tools)
+test-tools: $(tools)
 
 -include $(objects:.o=.d) $(unit_tests:=.d) $(unit_helper_objects:.o=.d) $(tools:=.d) \
 	$(bench_tools:=.d)
@@ -201,6 +216,14 @@ check-asan: ## the same under the address and undefined behaviour sanitizers
 check-tsan: ## the same under the thread sanitizer
 	@tests/tools/deps check
 	@$(MAKE) --no-print-directory SANITIZE=thread run-tests
+
+# Takes minutes and a mirror, so `make check` does without. Needs root.
+.PHONY: check-deb
+check-deb: ## build, install, try and purge the Debian package in clean roots (needs root)
+	@tests/tools/deps deb
+	@$(MAKE) --no-print-directory test-tools
+	DEBS='$(abspath $(debs))' REDISLOCK_TOOLS='$(abspath $(BUILD))/tools' \
+		prove --exec tests/tools/run-test tests/package/deb.bats </dev/null
 
 .PHONY: check-all
 check-all: lint check check-asan check-tsan ## lint, check, check-asan and check-tsan
@@ -270,9 +293,9 @@ run-bench: $(program) bench-tools $(BUILD)/tools/proxy
 
 # --- Lint --------------------------------------------------------------------------------------
 
-shell_scripts = .ci/run tests/bench/run tests/model/check $(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/*) \
-	$(wildcard completions/*.bash)
-suites = $(wildcard tests/*.bats tests/*.bash tests/lib/*.bash tests/bench/*.bash)
+shell_scripts = .ci/run tests/bench/run tests/model/check $(wildcard completions/*.bash) \
+	$(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/* debian/tests/* docs/examples/*)
+suites = $(wildcard tests/*.bats tests/*/*.bats tests/*.bash tests/lib/*.bash tests/bench/*.bash)
 c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch]))
 
 .PHONY: lint
@@ -324,7 +347,7 @@ lint-lua: build-gcc/lua/scripts.h
 lint-text:
 	$(call say,mandoc)! mandoc -T lint $(pages) 2>&1 | \
 		grep -vE 'referenced manual not found|outdated mandoc.db'
-	$(call say,codespell)codespell src man completions tests *.md Makefile .ci
+	$(call say,codespell)codespell src man completions tests debian docs *.md Makefile .ci
 
 .PHONY: format
 format: ## give the C files the house's layout
@@ -344,27 +367,53 @@ deps: ## install what build, demo and tests need (apt-get, dnf, apk or pacman)
 
 .PHONY: install
 install: all ## install into $(DESTDIR)$(PREFIX)
-	$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(BASHDIR)' '$(DESTDIR)$(ZSHDIR)' \
-		'$(DESTDIR)$(FISHDIR)'
+	$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(BASHDIR)' '$(DESTDIR)$(ZSHDIR)' '$(DESTDIR)$(FISHDIR)'
 	$(INSTALL) -m 755 $(program) '$(DESTDIR)$(BINDIR)/redislock'
 	$(if $(tls),$(INSTALL) -d '$(DESTDIR)$(MODULEDIR)' && \
 		$(INSTALL) -m 644 $(tls_module) '$(DESTDIR)$(MODULEDIR)/redislock-tls.so')
-	$(foreach page,$(pages),$(INSTALL) -D -m 644 $(page) '$(call page_at,$(page))' &&) true
+	for page in $(pages); do \
+		$(INSTALL) -D -m 644 "$$page" '$(DESTDIR)$(MANDIR)'/man"$${page##*.}/$${page#man/}" || exit; \
+	done
 	$(INSTALL) -m 644 completions/redislock.bash '$(DESTDIR)$(BASHDIR)/redislock'
 	$(INSTALL) -m 644 completions/_redislock '$(DESTDIR)$(ZSHDIR)/_redislock'
 	$(INSTALL) -m 644 completions/redislock.fish '$(DESTDIR)$(FISHDIR)/redislock.fish'
 
 .PHONY: uninstall
 uninstall: ## remove what install put there
-	rm -f '$(DESTDIR)$(BINDIR)/redislock' $(foreach page,$(pages),'$(call page_at,$(page))') \
+	rm -f '$(DESTDIR)$(BINDIR)/redislock' '$(DESTDIR)$(MODULEDIR)/redislock-tls.so' \
 		'$(DESTDIR)$(BASHDIR)/redislock' '$(DESTDIR)$(ZSHDIR)/_redislock' \
-		'$(DESTDIR)$(FISHDIR)/redislock.fish' '$(DESTDIR)$(MODULEDIR)/redislock-tls.so'
+		'$(DESTDIR)$(FISHDIR)/redislock.fish'
+	for page in $(pages); do \
+		rm -f '$(DESTDIR)$(MANDIR)'/man"$${page##*.}/$${page#man/}" || exit; \
+	done
 	rmdir '$(DESTDIR)$(MODULEDIR)' 2>/dev/null || true
 
 .PHONY: dist
-dist: ## make redislock-VERSION.tar.gz from the last commit
-	git archive --format=tar --prefix=redislock-$(VERSION)/ -o redislock-$(VERSION).tar HEAD
-	gzip -9nf redislock-$(VERSION).tar
+dist: ## make the source archive, redislock-VERSION.tar.gz, from the last commit
+	tests/tools/dist '$(ARCHIVE)'
+
+# The package is built from what the source archive holds, in a folder of its own.
+debs := $(BUILD)/deb
+
+.PHONY: deb
+deb: ## build the Debian package in build/deb, and ask lintian about it
+	@tests/tools/deps deb
+	@$(MAKE) --no-print-directory build-deb
+	@$(MAKE) --no-print-directory lint-deb
+
+.PHONY: build-deb lint-deb
+build-deb:
+	rm -rf '$(debs)'
+	mkdir -p '$(debs)'
+	tests/tools/dist '$(debs)/source.tar.gz'
+	tar -xzf '$(debs)/source.tar.gz' -C '$(debs)'
+	@# What this make was told is not for the package's.
+	cd '$(debs)/redislock-$(VERSION)' && env -u MAKEFLAGS -u MAKEOVERRIDES -u MAKELEVEL dpkg-buildpackage -us -uc
+	rm -rf '$(debs)/redislock-$(VERSION)' '$(debs)/source.tar.gz'
+
+# What an override excuses has its reason beside it.
+lint-deb:
+	lintian --allow-root --fail-on error,warning --tag-display-limit 0 '$(debs)'/*.changes
 
 .PHONY: clean
 clean: ## remove everything that was built
@@ -375,4 +424,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
 	@echo
 	@echo "  Variables: CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR, WERROR=1, V=1, LINK=shared,"
-	@echo "  SANITIZE=address,undefined or thread, TESTS=tests/…, JOBS=2, BUILD=folder"
+	@echo "  SANITIZE=address,undefined or thread, TESTS=tests/…, JOBS=2, BUILD=folder, TLS=0 or 1,"
+	@echo "  ARCHIVE=file, BINDIR, MODULEDIR, MANDIR, BASHDIR, ZSHDIR, FISHDIR"
