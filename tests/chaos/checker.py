@@ -32,10 +32,10 @@ import os
 import sys
 
 S = 1_000_000_000
-GUARD_NS = int(0.75 * S)  # at most half a second, and what a busy machine adds
+GUARD_NS = S  # half a second at most, and what a busy machine adds
 STARTLED_NS = int(0.5 * S)  # what a process may still do after its end was ordered
 UNREACHABLE_NS = 25 * S  # how long after a fault a status 69 may be its consequence
-SERVER_KINDS = ("server-", "master-", "memory-", "connections-", "partition", "loss", "delay", "failover", "replica-")
+SERVER_KINDS = ("server-", "master-", "memory-", "connections-", "partition", "host-cut", "loss", "delay", "failover", "replica-")
 KEEPER_KINDS = ("kill-keeper", "stop-keeper")
 
 
@@ -172,20 +172,20 @@ class Windows:
         return max(heals, default=time)
 
     def _failovers(self):
-        """From a change of masters until there was one master again for good."""
-        masters, open_since = None, None
+        """From the last look before masters changed until there was one for good, and a lease beyond."""
+        masters, open_since, last_good = set(), None, 0
         for time, fields in self.history.roles:
             state = dict(pair.split(":") for pair in fields["state"].split(","))
             now = {name for name, said in state.items() if said == "1"}
-            certain = "?" not in state.values()
-            if masters is not None and (now - masters or len(now) > 1) and open_since is None:
-                open_since = time
-            if open_since is not None and certain and len(now) == 1:
-                self._add("pair", open_since - S, time + self.history.ttl + S, "failover")
-                open_since = None
+            if masters and open_since is None and (now - masters or len(now) > 1):
+                open_since = last_good
+            if "?" not in state.values() and len(now) == 1:
+                if open_since is not None:
+                    self._add("pair", open_since, time + self.history.ttl + S, "failover")
+                open_since, last_good = None, time
             masters = now or masters
         if open_since is not None:
-            self._add("pair", open_since - S, sys.maxsize, "failover")
+            self._add("pair", open_since, sys.maxsize, "failover")
 
     def group_at(self, name, time, kinds):
         group = self.history.names[name]["group"]
@@ -336,6 +336,8 @@ def wrong_status(history, job):
         number = int(job.exit["signal"])
         if (number == 9 and killed) or (job.attach and job.ended == 128 + number):
             return None
+        if job.attach and number == 15 and any(event.startswith("stopping:") for event in job.events):
+            return None  # the keeper's TERM, while the shell was still on its way to the job
         return f"ended by signal {number}, which nobody sent"
     status = int(job.exit["status"])
     if not job.attach:

@@ -19,6 +19,7 @@ USES = [
     ("shared", "rw", 0, (100, 500), [(9, "-s -w inf"), (3, "-x -w inf")]),
     ("slots", "slots", 3, (200, 900), [(10, "-S 3 -w inf"), (2, "-S 3 -n")]),
     ("long", "x", 0, (1500, 9000), [(4, "-w inf")]),
+    ("longer", "x", 0, (5000, 9000), [(4, "-w inf")]),
 ]
 # A quorum has no line: its waiters try again and again, which costs more, and it has no slots.
 QUORUM_USES = [
@@ -26,7 +27,7 @@ QUORUM_USES = [
     ("b", "x", 0, (60, 400), [(5, "-w inf"), (1, "-w 2s")]),
     ("script", "x", 0, (100, 500), [(4, "attach -w inf")]),
     ("shared", "rw", 0, (100, 500), [(4, "-s -w inf"), (2, "-x -w inf")]),
-    ("long", "x", 0, (1500, 9000), [(3, "-w inf")]),
+    ("long", "x", 0, (4000, 9000), [(3, "-w inf")]),
 ]
 # What a script does first: as the manual page has it.
 SCRIPT = ('REDISLOCK_FENCE=$("$0" --attach --print fence "$@") || exit; export REDISLOCK_FENCE; '
@@ -50,7 +51,7 @@ class Contender:
 
     def __init__(self, number, worker, pid, events):
         self.id, self.worker, self.pid, self.events = number, worker, pid, events
-        self.holds = False
+        self.state = "waiter"  # then "holder", while its job lives, then "done"
 
     def told(self):
         """The names of the events, with reason and status where they have one."""
@@ -100,7 +101,9 @@ class Crowd:
 
     def _fire(self, worker):
         self.last_id += 1
-        work = (self.rng.randint(*worker.lengths), self.rng.choice(STATUSES), int(self.rng.random() < 0.25))
+        # a script answers for itself only: what it starts is not redislock's
+        family = int(self.rng.random() < 0.5 and not worker.attach)
+        work = (self.rng.randint(*worker.lengths), self.rng.choice(STATUSES), family)
         environment = dict(self.environment, CHAOS_ID=str(self.last_id), CHAOS_HOST=worker.host,
                            CHAOS_NAME=worker.name, REDISLOCK_URL=self.world.url(worker.group),
                            CHAOS_WORK=" ".join(map(str, work)))
@@ -135,15 +138,17 @@ class Crowd:
     def _read_log(self):
         *lines, self._rest = (self._rest + self._tail.read()).split(b"\n")
         for line in lines:
-            if b" start " in line:
+            if b" start " in line or b" end " in line:
                 number = int(line.split(b" id=")[1].split()[0])
                 if number in self.by_id:
-                    self.by_id[number].holds = True
+                    self.by_id[number].state = "holder" if b" start " in line else "done"
 
     def find(self, name, wanted):
         """A contender of that name: a "holder" or "waiter" that redislock runs, or a "script"; or None."""
+        self._read_log()
+        state = "holder" if wanted == "script" else wanted
         fits = [c for c in self.alive.values() if c.worker.name == name and
-                (wanted == "script") == c.worker.attach and c.holds == (wanted != "waiter")]
+                (wanted == "script") == c.worker.attach and c.state == state]
         return fits[0] if fits else None
 
     def processes(self, contender):

@@ -33,6 +33,7 @@ KINDS = {
     "partition": (10, "one loose three pair"),
     "partition-in": (8, "one loose three pair"),
     "partition-out": (8, "one loose three pair"),
+    "host-cut": (10, "host"),
     "loss": (8, "host"),
     "delay": (8, "host"),
     "master-kill": (6, "pair"),
@@ -58,11 +59,12 @@ def schedule(seed, seconds, names, groups, hosts):
     rng = random.Random(seed)
     kinds, weights = list(KINDS), [often for often, _ in KINDS.values()]
     free_at, faults, at = {}, [], 2.0
-    while at < seconds - 6:
+    while at < seconds - 2:
         kind = rng.choices(kinds, weights)[0]
         where = list(groups) if KINDS[kind][1] == "all" else KINDS[kind][1].split()
         group = rng.choice(where)
-        lasts = round(rng.choice([rng.uniform(0.2, 1.5), rng.uniform(1.5, 5.5)]), 2)
+        short, long = rng.uniform(0.2, 1.5), rng.uniform(1.5, 5.5)
+        lasts = round(2.0 + long if kind == "host-cut" else rng.choice([short, long]), 2)
         lasts = min(lasts, seconds - at - 0.5)
         if kind in PROCESS_KINDS:
             target = rng.choice(_fitting(kind, names[group]))
@@ -85,7 +87,11 @@ def schedule(seed, seconds, names, groups, hosts):
 
 def _fitting(kind, names):
     scripts = [name for name in names if name.endswith("-script")]
-    return scripts if kind in ("kill-keeper", "stop-keeper", "kill-script") else [n for n in names if n not in scripts]
+    if kind in ("kill-keeper", "stop-keeper", "kill-script"):
+        return scripts
+    runs = [name for name in names if name not in scripts]
+    # half of them at long jobs, which live long enough to be guarded and extended
+    return runs + [name for name in runs if "-long" in name] * 2
 
 
 class Faults:
@@ -107,7 +113,7 @@ class Faults:
                 self._heals.remove(heal)
                 self.log.say("healed", n=heal[1])
         while self._plan and self._plan[0].at <= seconds:
-            self._retries.append((now + int(1e9), self._plan.pop(0)))
+            self._retries.append((now + int(2e9), self._plan.pop(0)))
         for retry in list(self._retries):  # somebody to be killed may come in a moment
             until, fault = retry
             if self._begin(fault):
@@ -117,6 +123,7 @@ class Faults:
             else:
                 self.missed += 1
             self._retries.remove(retry)
+        self.world.network.apply()
 
     def _begin(self, fault):
         return getattr(self, "_" + fault.kind.replace("-", "_"))(fault)
@@ -305,6 +312,12 @@ class Faults:
     def _partition_out(self, fault):
         host, server = fault.target.split(":")
         return self._cut(fault, [(server, host)])
+
+    def _host_cut(self, fault):
+        """A host cut off from every server: what it holds is lost, and others take it."""
+        servers = [name for name in self.world.network.nodes if name not in self.world.hosts]
+        to, back = [(fault.target, name) for name in servers], [(name, fault.target) for name in servers]
+        return self._cut(fault, [to, back, to + back][fault.amount % 3])
 
     def _loss(self, fault):
         self.world.network.lose(fault.number, fault.target, 5 + fault.amount // 4)

@@ -13,7 +13,8 @@
 
 #include "../tools/tool.h"
 
-#define TICK_MS 20
+#define TICK_MS   20
+#define ORPHAN_MS 3000 /* how much longer the second process would live, if nobody ended it */
 
 static int log_fd = -1;
 static const char *id;
@@ -89,7 +90,7 @@ int main(int argc, char **argv)
     pid_t second = *argv[3] == '1' ? fork() : 0;
     if (second == 0 && *argv[3] == '1') {
         part = 1;
-        stay(TOOL_LIFE_SECONDS * (int64_t)1000, &blocked);
+        stay(ms + ORPHAN_MS, &blocked);
         _exit(0);
     }
     stay(ms, &blocked);

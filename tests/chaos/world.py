@@ -100,8 +100,8 @@ class Network:
         tool("ip", "link", "add", "chaos", "type", "bridge", "forward_delay", "0")
         tool("ip", "link", "set", "chaos", "up")
         self.nodes = {}
-        self._rules = {}
-        self._apply()
+        self._rules, self._changed = {}, True
+        self.apply()
         tool("ip", "link", "add", "probe", "type", "veth", "peer", "name", "other")
         self.has_netem = tool("tc", "qdisc", "add", "dev", "probe", "root", "netem", "delay", "1ms", check=False)
         tool("ip", "link", "del", "probe")
@@ -111,24 +111,27 @@ class Network:
             self.nodes[name] = Node(name, 10 + len(self.nodes))
         return self.nodes[name]
 
-    def _apply(self):
+    def apply(self):
+        """Puts into force what cut, lose and heal have asked for, in one step."""
+        if not self._changed:
+            return
+        self._changed = False
         rules = "".join(f"    {rule}\n" for group in self._rules.values() for rule in group)
         text = f"chain cut {{\n    type filter hook forward priority 0; policy accept;\n{rules}  }}\n"
         tool("nft", "-f", "-", text=f"table bridge chaos\ndelete table bridge chaos\ntable bridge chaos {{\n  {text}}}\n")
 
     def cut(self, key, pairs):
-        """Nothing gets from the first to the second node of each pair, until heal(key)."""
+        """Nothing gets from the first to the second node of each pair, from apply() until heal(key)."""
         self._rules[key] = [f'iifname "{self.nodes[a].port}" oifname "{self.nodes[b].port}" drop' for a, b in pairs]
-        self._apply()
+        self._changed = True
 
     def lose(self, key, name, percent):
         port = self.nodes[name].port
         self._rules[key] = [f'{way} "{port}" numgen random mod 100 < {percent} drop' for way in ("iifname", "oifname")]
-        self._apply()
+        self._changed = True
 
     def heal(self, key):
-        if self._rules.pop(key, None) is not None:
-            self._apply()
+        self._changed = self._rules.pop(key, None) is not None or self._changed
 
     def slow(self, name, delay_ms, kbit):
         """Delay on the way to a node: netem, or where the kernel has none, a narrow link with a queue."""
