@@ -20,7 +20,7 @@ chaos=$BATS_TEST_DIRNAME/chaos
 plan() {
     PYTHONPATH=$chaos python3 -B -c '
 import sys
-from faults import schedule
+from schedule import schedule
 from world import World
 names = {group: [f"{group}-a", f"{group}-script"] for group in World.GROUPS}
 for fault in schedule(int(sys.argv[1]), 47, names, World.GROUPS, ["h1", "h2"]):

@@ -5,25 +5,27 @@
     checker.py LOG windows   and each window of it
     checker.py --self-test   feeds itself logs with one violation each
 
-Every line begins with a CLOCK_BOOTTIME in ns. A job is known to live from its `start` to its last line,
-so what is reported as an overlap was one; a job that was killed may have lived up to a tick longer.
+Every line begins with a CLOCK_BOOTTIME in ns. A job is known to live from its `start` to its last
+line, so what is reported as an overlap was one; a killed job may have lived up to a tick longer.
 
-Asserted, for all names: no two jobs at once that exclude each other, and never more than N with slots;
-fences rise; no lock outlives its holder by more than the TTL; every exit status is the job's own, or
-redislock's with its reason; nothing runs on when its redislock has ended; no key without expiry; nobody
-hangs, and everybody gets on when the faults are over.
+Asserted, for all names: no two jobs at once that exclude each other, and never more than N with
+slots; fences rise; no lock outlives its holder by more than the TTL; every exit status is the job's
+own, or redislock's with its reason; nothing runs on when its redislock has ended; no key without
+expiry; nobody hangs, and everybody gets on when the faults are over.
 
-What the contract does not promise is a window: it is counted, not excused in silence. There are these:
+What the contract does not promise is a window: it is counted, not excused in silence. These are:
 
-data loss     a server that forgot its keys, or whose clock stepped forward, while somebody takes the
-              lock at once: until the older holder's lease is over
-failover      an asynchronous replica was promoted, or two servers of a pair believed to be the master
+data loss     a server that forgot its keys, or whose clock stepped forward, while somebody takes
+              the lock at once: until the older holder's lease is over
+failover      a replica was promoted, or both servers of the pair believed to be the master
 clock back    keys live longer and, when the stored fence is lost too, fences fall
 frozen whole  a job stopped together with redislock and guard: until it is stopped after the thaw
-no guard yet  redislock killed or stopped in a job's first half second: what it started is not covered
+no guard yet  redislock killed or stopped in a job's first half second: what it started is free
 keeper gone   the keeper of --attach was killed or stopped: the script runs on
 in flight     a request of a process that has ended came to the server after a stop or a cut
-stalled       the machine itself did not run the driver for longer than the reserve for killing
+stalled       the machine itself did not run the driver for a time, the reserve for killing is short
+
+An overlap is counted for each pair of jobs, so one job that runs on may count many times.
 """
 
 import bisect
@@ -31,34 +33,21 @@ import collections
 import os
 import sys
 
-S = 1_000_000_000
-GUARD_NS = S  # half a second at most, and what a busy machine adds
+from history import History, S, Windows, in_flight, touches
+
 STARTLED_NS = int(0.5 * S)  # what a process may still do after its end was ordered
 UNREACHABLE_NS = 25 * S  # how long after a fault a status 69 may be its consequence
-SERVER_KINDS = ("server-", "master-", "memory-", "connections-", "partition", "host-cut", "loss", "delay", "failover", "replica-")
-KEEPER_KINDS = ("kill-keeper", "stop-keeper")
-
-
-class Job:
-    """What one contender did, by all of its lines."""
-
-    def __init__(self, number, fields, spawned):
-        self.id, self.name, self.spawned = number, fields["name"], spawned
-        self.attach, self.words, self.pid = fields["how"] == "attach", fields["words"].split("_"), fields["pid"]
-        self.host = fields["host"]
-        self.start = self.last = self.ended = self.exited = None
-        self.fence = self.slot = 0
-        self.exit, self.events, self.faults = None, [], []
-
-    def mode(self):
-        return "s" if "-s" in self.words else "slots" if "-S" in self.words else "x"
 
 
 class Report:
     """What came out."""
 
     def __init__(self):
-        self.violations, self.windows, self.counts = [], collections.Counter(), collections.Counter()
+        self.violations, self.windows, self.counts = (
+            [],
+            collections.Counter(),
+            collections.Counter(),
+        )
         self.explained = []
 
     def violation(self, what, text):
@@ -74,145 +63,13 @@ class Report:
 
     def text(self):
         lines = ["counts: " + ", ".join(f"{what} {count}" for what, count in self.counts.items())]
-        lines.append("windows: " + ("; ".join(f"{what}: {n}" for what, n in sorted(self.windows.items())) or "none"))
+        lines.append(
+            "windows: "
+            + ("; ".join(f"{what}: {n}" for what, n in sorted(self.windows.items())) or "none")
+        )
         lines += [f"VIOLATION {text}" for text in self.violations[:40]]
         lines.append(f"violations: {len(self.violations)}")
         return "\n".join(lines)
-
-
-class History:
-    """The log, read once."""
-
-    def __init__(self, path):
-        self.jobs, self.names, self.samples, self.ends = {}, {}, [], []
-        self.faults, self.losses, self.backs, self.roles, self.stalls = {}, [], [], [], []
-        self.marks, self.run, self.unreadable = {}, {}, []
-        self.early = collections.defaultdict(list)  # lines of jobs that were quicker than the driver
-        with open(path, encoding="utf-8", errors="replace") as file:
-            for line in file:
-                try:
-                    time, word, *rest = line.split()
-                    fields = dict(field.split("=", 1) for field in rest)
-                    self._take(int(time), word, fields)
-                except (ValueError, KeyError):
-                    self.unreadable.append(line.strip())
-        self.ttl = int(self.run.get("ttl_ms", 3000)) * 1_000_000
-
-    def _take(self, time, word, fields):
-        if word in ("start", "tick", "term", "end"):
-            self._job_line(time, word, fields)
-        elif word == "spawn":
-            # the job may have been quicker than this line, not than what it tells
-            self.jobs[int(fields["id"])] = self._known(int(fields["id"]), fields, int(fields.get("at", time)))
-        elif word == "exit":
-            job = self.jobs[int(fields["id"])]
-            job.exited, job.exit = time, fields
-            job.events = [event for event in fields.get("events", "").split(",") if event]
-        elif word == "fault":
-            self.faults[int(fields["n"])] = [time, None, fields]
-            if "id" in fields:
-                self.jobs[int(fields["id"])].faults.append(self.faults[int(fields["n"])])
-        elif word == "healed":
-            self.faults[int(fields["n"])][1] = time
-        elif word in ("sample", "left"):
-            self.samples.append((time, word, fields))
-        elif word in ("hang", "orphan", "immortal"):
-            self.ends.append((word, fields))
-        elif word == "name":
-            self.names[fields["name"]] = fields
-        else:
-            lists = {"loss": self.losses, "back": self.backs, "role": self.roles, "stall": self.stalls}
-            if word in lists:
-                lists[word].append((time, fields))
-            else:
-                self.marks[word] = time
-                self.run = fields if word == "run" else self.run
-
-    def _known(self, number, fields, spawned):
-        job = Job(number, fields, spawned)
-        for time, word, early in self.early.pop(number, []):
-            self._apply(job, time, word, early)
-        return job
-
-    def _job_line(self, time, word, fields):
-        number = int(fields["id"])
-        if number in self.jobs:
-            self._apply(self.jobs[number], time, word, fields)
-        else:
-            self.early[number].append((time, word, fields))
-
-    @staticmethod
-    def _apply(job, time, word, fields):
-        if word == "start":
-            job.start, job.fence, job.slot = time, int(fields["fence"]), fields["slot"]
-        elif word == "end":
-            job.ended = int(fields["status"])
-        job.last = max(job.last or 0, time)
-
-
-class Windows:
-    """When the contract promises less, and why."""
-
-    def __init__(self, history):
-        self.history, self.by_group = history, collections.defaultdict(list)
-        ttl = history.ttl
-        for time, fields in history.losses:
-            self._add(fields["group"], time - S // 5, self._heal_of(time, fields["group"]) + ttl + S, "data loss")
-        for time, fields in history.backs:
-            self._add(fields["group"], time - S // 5, time + int(fields["ms"]) * 1_000_000 + S, "clock back")
-        self._failovers()
-
-    def _add(self, group, begin, end, why):
-        self.by_group[group].append((begin, end, why))
-
-    def _heal_of(self, time, group):
-        """A server that restarts empty: the window begins when it serves again."""
-        heals = [healed for begun, healed, f in self.history.faults.values()
-                 if f.get("group") == group and begun <= time and healed and healed >= time]
-        return max(heals, default=time)
-
-    def _failovers(self):
-        """From the last look before masters changed until there was one for good, and a lease beyond."""
-        masters, open_since, last_good = set(), None, 0
-        for time, fields in self.history.roles:
-            state = dict(pair.split(":") for pair in fields["state"].split(","))
-            now = {name for name, said in state.items() if said == "1"}
-            if masters and open_since is None and (now - masters or len(now) > 1):
-                open_since = last_good
-            if "?" not in state.values() and len(now) == 1:
-                if open_since is not None:
-                    self._add("pair", open_since, time + self.history.ttl + S, "failover")
-                open_since, last_good = None, time
-            masters = now or masters
-        if open_since is not None:
-            self._add("pair", open_since, sys.maxsize, "failover")
-
-    def group_at(self, name, time, kinds):
-        group = self.history.names[name]["group"]
-        for begin, end, why in self.by_group[group]:
-            if begin <= time <= end and why in kinds:
-                return why
-        return None
-
-    def job_at(self, job, time):
-        """Why this job may be alive at `time` although its lock is not."""
-        for begun, healed, fields in job.faults:
-            kind = fields["kind"]
-            if time < begun:
-                continue
-            if kind == "freeze-job" and job.last <= (healed or sys.maxsize - S) + S:
-                return "frozen whole"
-            if kind in KEEPER_KINDS:
-                return "keeper gone"
-            if kind.startswith(("kill-", "stop-")) and begun < (job.start or 0) + GUARD_NS:
-                return "no guard yet"
-        return None
-
-    def stalled(self, time):
-        for at, fields in self.history.stalls:
-            if at - int(fields["ms"]) * 1_000_000 - S <= time <= at + S:
-                return "stalled"
-        return None
 
 
 def check_overlaps(history, windows, report):
@@ -226,16 +83,31 @@ def check_overlaps(history, windows, report):
             active = [other for other in active if other.last > job.start]
             for other in active:
                 if excludes(other, job):
-                    why = (windows.job_at(other, job.start) or windows.job_at(job, other.last) or
-                           windows.group_at(name, job.start, ("data loss", "failover")) or windows.stalled(job.start))
-                    report.judge(why, "overlap", f"{name}: job {other.id} lived until {other.last}, job {job.id} "
-                                 f"began at {job.start}, {(other.last - job.start) / S:.3f} s before")
+                    why = (
+                        windows.job_at(other, job.start)
+                        or windows.job_at(job, other.last)
+                        or windows.group_at(name, job.start, ("data loss", "failover"))
+                        or windows.stalled(job.start)
+                    )
+                    report.judge(
+                        why,
+                        "overlap",
+                        f"{name}: job {other.id} lived until {other.last}, job {job.id} "
+                        f"began at {job.start}, {(other.last - job.start) / S:.3f} s before",
+                    )
             active.append(job)
             if slots and len(active) > slots:
-                why = (next(filter(None, (windows.job_at(j, job.start) for j in active)), None) or
-                       windows.group_at(name, job.start, ("data loss", "failover")) or windows.stalled(job.start))
-                report.judge(why, "overlap", f"{name}: {len(active)} jobs in {slots} slots at {job.start}: "
-                             f"{[j.id for j in active]}")
+                why = (
+                    next(filter(None, (windows.job_at(j, job.start) for j in active)), None)
+                    or windows.group_at(name, job.start, ("data loss", "failover"))
+                    or windows.stalled(job.start)
+                )
+                report.judge(
+                    why,
+                    "overlap",
+                    f"{name}: {len(active)} jobs in {slots} slots at {job.start}: "
+                    f"{[j.id for j in active]}",
+                )
 
 
 def excludes(one, other):
@@ -261,14 +133,22 @@ def check_fences(history, windows, report):
             before = bisect.bisect_left(begun, job.spawned)
             if before and job.fence <= tops[before - 1]:
                 why = windows.group_at(name, job.start, ("failover", "clock back"))
-                report.judge(why, "falling fence", f"{name}: job {job.id} has {job.fence}, but {tops[before - 1]} "
-                             f"was out before its redislock began")
+                report.judge(
+                    why,
+                    "falling fence",
+                    f"{name}: job {job.id} has {job.fence}, but {tops[before - 1]} "
+                    f"was out before its redislock began",
+                )
         # those that share a lock may have taken it at the same time
         seen = collections.Counter(job.fence for job in jobs if job.mode() != "s")
         for fence in [fence for fence, times in seen.items() if times > 1]:
             twins = [job for job in jobs if job.fence == fence and job.mode() != "s"]
             why = windows.group_at(name, twins[-1].start, ("failover", "clock back"))
-            report.judge(why, "falling fence", f"{name}: {fence} was given to jobs {[job.id for job in twins]}")
+            report.judge(
+                why,
+                "falling fence",
+                f"{name}: {fence} was given to jobs {[job.id for job in twins]}",
+            )
 
 
 def check_outliving(history, windows, report):
@@ -285,34 +165,26 @@ def check_outliving(history, windows, report):
             report.judge(back, "outliving", f"lock:{name} on {fields['server']} has {pttl} ms left")
         if word == "left" and fields["kind"] != "granted":
             why = windows.group_at(name, time, ("clock back",))
-            report.judge(why, "leaked key", f"lock:{name} on {fields['server']} is still held at the end")
+            report.judge(
+                why, "leaked key", f"lock:{name} on {fields['server']} is still held at the end"
+            )
         job = next((j for j in reversed(holders[(name, fields["pid"])]) if j.spawned < time), None)
-        if job is None or job.exited is None or fields["kind"] == "granted" or (job.id, fields["server"]) in told:
+        if (
+            job is None
+            or job.exited is None
+            or fields["kind"] == "granted"
+            or (job.id, fields["server"]) in told
+        ):
             continue
         if time > job.exited + history.ttl + STARTLED_NS:
             told.add((job.id, fields["server"]))
             why = back or in_flight(history, job, time)
-            report.judge(why, "outliving", f"lock:{name} on {fields['server']} is still job {job.id}'s, "
-                         f"{(time - job.exited) / S:.3f} s after its end")
-
-
-def in_flight(history, job, time):
-    """Whether a request that the holder had sent may have been held up, and come after its end."""
-    for begun, healed, fields in history.faults.values():
-        if not touches(history, fields, job) or begun > job.exited + history.ttl:
-            continue
-        end = healed or sys.maxsize
-        # what TCP sends again comes later by up to the length of the silence
-        if end >= job.exited - S and time <= 2 * end - begun + history.ttl + 2 * S:
-            return "in flight"
-    return None
-
-
-def touches(history, fields, job):
-    if not fields["kind"].startswith(SERVER_KINDS):
-        return False
-    return fields["group"] == history.names[job.name]["group"] or (
-        fields["group"] == "host")
+            report.judge(
+                why,
+                "outliving",
+                f"lock:{name} on {fields['server']} is still job {job.id}'s, "
+                f"{(time - job.exited) / S:.3f} s after its end",
+            )
 
 
 def check_statuses(history, report):
@@ -321,8 +193,11 @@ def check_statuses(history, report):
             continue
         wrong = wrong_status(history, job)
         if wrong:
-            report.violation("wrong status", f"job {job.id} ({job.name}, {' '.join(job.words)}): {wrong}; "
-                             f"events {','.join(job.events)}")
+            report.violation(
+                "wrong status",
+                f"job {job.id} ({job.name}, {' '.join(job.words)}): {wrong}; "
+                f"events {','.join(job.events)}",
+            )
 
 
 def kinds_of(job):
@@ -336,7 +211,11 @@ def wrong_status(history, job):
         number = int(job.exit["signal"])
         if (number == 9 and killed) or (job.attach and job.ended == 128 + number):
             return None
-        if job.attach and number == 15 and any(event.startswith("stopping:") for event in job.events):
+        if (
+            job.attach
+            and number == 15
+            and any(event.startswith("stopping:") for event in job.events)
+        ):
             return None  # the keeper's TERM, while the shell was still on its way to the job
         return f"ended by signal {number}, which nobody sent"
     status = int(job.exit["status"])
@@ -361,12 +240,21 @@ def wrong_refusal(history, job, status):
             return "held, but it was to wait for ever"
         return None if "held" in events else "75 without a holder"
     if status == 69:
-        near = [f for begun, healed, f in history.faults.values() if touches(history, f, job) and
-                begun < job.exited and (healed or sys.maxsize) > job.exited - UNREACHABLE_NS]
+        near = [
+            f
+            for begun, healed, f in history.faults.values()
+            if touches(history, f, job)
+            and begun < job.exited
+            and (healed or sys.maxsize) > job.exited - UNREACHABLE_NS
+        ]
         return None if near and "unavailable" in events else "69 without a fault"
     if status == 143 and "term-waiter" in kinds_of(job):
         return None
-    if status == 79 and "stopping:lost" in events | set(job.events) or "stopping:expired" in job.events:
+    if (
+        status == 79
+        and "stopping:lost" in events | set(job.events)
+        or "stopping:expired" in job.events
+    ):
         return None  # stopped before the command could write its first line
     if "started" in events and {"term-holder", "term-waiter"} & kinds_of(job):
         return None  # TERM came before the job could see it
@@ -378,14 +266,20 @@ def check_orphans(history, windows, report):
         if job.last is None or job.exited is None or job.last <= job.exited + STARTLED_NS:
             continue
         why = windows.job_at(job, job.exited) or windows.stalled(job.exited)
-        report.judge(why, "orphan", f"{job.name}: job {job.id} lived {(job.last - job.exited) / S:.3f} s longer than "
-                     "its redislock")
+        report.judge(
+            why,
+            "orphan",
+            f"{job.name}: job {job.id} lived {(job.last - job.exited) / S:.3f} s longer than "
+            "its redislock",
+        )
 
 
 def check_ends(history, report):
     for word, fields in history.ends:
         what = {"hang": "hang", "orphan": "orphan", "immortal": "leaked key"}[word]
-        report.violation(what, " ".join(f"{key}={value}" for key, value in fields.items()) + " at the end")
+        report.violation(
+            what, " ".join(f"{key}={value}" for key, value in fields.items()) + " at the end"
+        )
     for line in history.unreadable:
         report.violation("log", f"a line that makes no sense: {line}")
     if "over" not in history.marks:
@@ -393,9 +287,15 @@ def check_ends(history, report):
     calm, drain = history.marks.get("calm"), history.marks.get("drain")
     if calm is None or drain is None:
         return
-    busy = {job.name for job in history.jobs.values() if job.start and job.start < drain and job.last > calm}
+    busy = {
+        job.name
+        for job in history.jobs.values()
+        if job.start and job.start < drain and job.last > calm
+    }
     for name in set(history.names) - busy:
-        report.violation("hang", f"{name}: nobody had it in the {(drain - calm) / S:.0f} s without faults")
+        report.violation(
+            "hang", f"{name}: nobody had it in the {(drain - calm) / S:.0f} s without faults"
+        )
 
 
 def check(path):
@@ -403,11 +303,21 @@ def check(path):
     history, report = History(path), Report()
     windows = Windows(history)
     jobs = history.jobs.values()
-    report.counts.update(contenders=len(jobs), acquisitions=sum(job.start is not None for job in jobs),
-                         faults=len(history.faults), samples=len(history.samples))
-    report.counts["status 75"] = sum(job.exit is not None and job.exit.get("status") == "75" for job in jobs)
-    report.counts["status 69"] = sum(job.exit is not None and job.exit.get("status") == "69" for job in jobs)
-    report.counts["stopped for a loss"] = sum(any(e.startswith("stopping:") for e in job.events) for job in jobs)
+    report.counts.update(
+        contenders=len(jobs),
+        acquisitions=sum(job.start is not None for job in jobs),
+        faults=len(history.faults),
+        samples=len(history.samples),
+    )
+    report.counts["status 75"] = sum(
+        job.exit is not None and job.exit.get("status") == "75" for job in jobs
+    )
+    report.counts["status 69"] = sum(
+        job.exit is not None and job.exit.get("status") == "69" for job in jobs
+    )
+    report.counts["stopped for a loss"] = sum(
+        any(e.startswith("stopping:") for e in job.events) for job in jobs
+    )
     check_overlaps(history, windows, report)
     check_fences(history, windows, report)
     check_outliving(history, windows, report)
@@ -420,8 +330,13 @@ def check(path):
 def main():
     if sys.argv[1:] == ["--self-test"]:
         import self_test
+
         return self_test.main()
-    if len(sys.argv) < 2 or sys.argv[2:] not in ([], ["windows"]) or not os.path.exists(sys.argv[1]):
+    if (
+        len(sys.argv) < 2
+        or sys.argv[2:] not in ([], ["windows"])
+        or not os.path.exists(sys.argv[1])
+    ):
         print(__doc__, file=sys.stderr)
         return 2
     report = check(sys.argv[1])

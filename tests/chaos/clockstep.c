@@ -2,9 +2,9 @@
  * clockstep: preloaded into a redis-server, sets its wall clock off by the number of seconds in the
  * file CLOCKSTEP_FILE (8 bytes, a native int64_t, mapped: a change counts at once).
  *
- * libfaketime cannot be used here: Debian's redis-server has jemalloc, which asks for the time while
- * it starts, and libfaketime allocates while it is asked for the first time. This one allocates
- * nothing. Clocks other than the wall clock stay as they are.
+ * libfaketime cannot do it here: Debian's redis-server has jemalloc, which asks for the time while
+ * it starts, and libfaketime allocates when it is first asked, so each waits for the other. This one
+ * allocates nothing. Clocks other than the wall clock stay as they are.
  */
 #include <errno.h>
 #include <fcntl.h>

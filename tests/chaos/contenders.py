@@ -10,8 +10,8 @@ import signal
 
 from world import now_ns, start
 
-# How the names of each group are used: suffix, mode, N of slots, the job's length in ms, and workers
-# as (how many, redislock's words). "attach" makes a script that locks itself.
+# How the names of each group are used: suffix, mode, N of slots, the job's length in ms, and its
+# workers as (how many, redislock's words). "attach" makes a script that locks itself.
 USES = [
     ("a", "x", 0, (60, 400), [(9, "-w inf"), (2, "-n"), (1, "-w 2s")]),
     ("b", "x", 0, (60, 400), [(9, "-w inf"), (2, "-n"), (1, "-w inf --min-hold 500ms")]),
@@ -30,8 +30,10 @@ QUORUM_USES = [
     ("long", "x", 0, (4000, 9000), [(3, "-w inf")]),
 ]
 # What a script does first: as the manual page has it.
-SCRIPT = ('REDISLOCK_FENCE=$("$0" --attach --print fence "$@") || exit; export REDISLOCK_FENCE; '
-          'exec "$CHAOS_JOB" $CHAOS_WORK')
+SCRIPT = (
+    'REDISLOCK_FENCE=$("$0" --attach --print fence "$@") || exit; export REDISLOCK_FENCE; '
+    'exec "$CHAOS_JOB" $CHAOS_WORK'
+)
 STATUSES = [0, 0, 0, 1, 2, 75, 79, 124, 137, 255, 1000 + signal.SIGKILL, 1000 + signal.SIGSEGV]
 EVENTS_FD = 9
 
@@ -59,7 +61,9 @@ class Contender:
         words = []
         for line in text.splitlines():
             event = json.loads(line)
-            words.append(":".join(str(event[key]) for key in ("event", "reason", "status") if key in event))
+            words.append(
+                ":".join(str(event[key]) for key in ("event", "reason", "status") if key in event)
+            )
         return words
 
 
@@ -69,11 +73,20 @@ class Crowd:
     def __init__(self, world, log, rng, program, job, ttl):
         self.world, self.log, self.rng, self.program = world, log, rng, program
         self.alive, self.by_id, self.last_id, self.ttl = {}, {}, 0, ttl
-        self.messages = os.open(os.path.join(world.folder, "messages"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self.messages = os.open(
+            os.path.join(world.folder, "messages"), os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        )
         self.drain = os.path.join(world.folder, "drain")
-        self.environment = {"PATH": os.environ["PATH"], "CHAOS_LOG": log.path, "CHAOS_DRAIN": self.drain,
-                            "CHAOS_JOB": job, "REDISLOCK_CONFIG": "/dev/null", "REDISLOCK_QUIET": "1",
-                            "REDISLOCK_TTL": f"{ttl}ms", "REDISLOCK_STATUS_FD": str(EVENTS_FD)}
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "CHAOS_LOG": log.path,
+            "CHAOS_DRAIN": self.drain,
+            "CHAOS_JOB": job,
+            "REDISLOCK_CONFIG": "/dev/null",
+            "REDISLOCK_QUIET": "1",
+            "REDISLOCK_TTL": f"{ttl}ms",
+            "REDISLOCK_STATUS_FD": str(EVENTS_FD),
+        }
         for name in os.environ:
             if name.startswith(("ASAN_", "UBSAN_", "TSAN_")):
                 self.environment[name] = os.environ[name]
@@ -104,10 +117,22 @@ class Crowd:
         # a script answers for itself only: what it starts is not redislock's
         family = int(self.rng.random() < 0.5 and not worker.attach)
         work = (self.rng.randint(*worker.lengths), self.rng.choice(STATUSES), family)
-        environment = dict(self.environment, CHAOS_ID=str(self.last_id), CHAOS_HOST=worker.host,
-                           CHAOS_NAME=worker.name, REDISLOCK_URL=self.world.url(worker.group),
-                           CHAOS_WORK=" ".join(map(str, work)))
-        argv = [self.program, *worker.words, worker.name, "--", self.environment["CHAOS_JOB"], *map(str, work)]
+        environment = dict(
+            self.environment,
+            CHAOS_ID=str(self.last_id),
+            CHAOS_HOST=worker.host,
+            CHAOS_NAME=worker.name,
+            REDISLOCK_URL=self.world.url(worker.group),
+            CHAOS_WORK=" ".join(map(str, work)),
+        )
+        argv = [
+            self.program,
+            *worker.words,
+            worker.name,
+            "--",
+            self.environment["CHAOS_JOB"],
+            *map(str, work),
+        ]
         if worker.attach:
             argv = ["/bin/sh", "-c", SCRIPT, self.program, *worker.words, worker.name]
         events = os.memfd_create("events")
@@ -118,14 +143,26 @@ class Crowd:
         contender = Contender(self.last_id, worker, pid, events)
         self.alive[pid] = self.by_id[contender.id] = contender
         worker.due_ns = None
-        self.log.say("spawn", id=contender.id, pid=pid, name=worker.name, host=worker.host, at=spawned,
-                     how="attach" if worker.attach else "run", words="_".join(worker.words))
+        self.log.say(
+            "spawn",
+            id=contender.id,
+            pid=pid,
+            name=worker.name,
+            host=worker.host,
+            at=spawned,
+            how="attach" if worker.attach else "run",
+            words="_".join(worker.words),
+        )
 
     def reaped(self, pid, status):
         contender = self.alive.pop(pid, None)
         if contender is None:
             return False
-        how = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"status": os.WEXITSTATUS(status)}
+        how = (
+            {"signal": os.WTERMSIG(status)}
+            if os.WIFSIGNALED(status)
+            else {"status": os.WEXITSTATUS(status)}
+        )
         self.log.say("exit", id=contender.id, pid=pid, **how, events=",".join(contender.told()))
         os.close(contender.events)
         del self.by_id[contender.id]
@@ -144,11 +181,16 @@ class Crowd:
                     self.by_id[number].state = "holder" if b" start " in line else "done"
 
     def find(self, name, wanted):
-        """A contender of that name: a "holder" or "waiter" that redislock runs, or a "script"; or None."""
+        """One of that name: a "holder" or "waiter" of the run mode, or a "script" with a lock."""
         self._read_log()
         state = "holder" if wanted == "script" else wanted
-        fits = [c for c in self.alive.values() if c.worker.name == name and
-                (wanted == "script") == c.worker.attach and c.state == state]
+        fits = [
+            c
+            for c in self.alive.values()
+            if c.worker.name == name
+            and (wanted == "script") == c.worker.attach
+            and c.state == state
+        ]
         return fits[0] if fits else None
 
     def processes(self, contender):

@@ -1,101 +1,14 @@
-"""The faults of a chaos run: a schedule that follows from the seed, and what carries it out.
-
-The seed fixes which faults come, in which order, at which planned time and at which target (a name, a
-server, a host). It does not fix which process holds a name at that moment, nor who wins a race: a run
-cannot be replayed to the millisecond.
-"""
+"""The faults of a chaos run: begins what the schedule says is due, and heals it in time."""
 
 import os
-import random
 import signal
 
+from schedule import KINDS
 from world import now_ns
-
-# kind: how often, and the groups it is for: "all" are those that hit a process of a run.
-KINDS = {
-    "kill-holder": (10, "all"),
-    "kill-waiter": (6, "all"),
-    "kill-keeper": (4, "all"),
-    "kill-script": (4, "all"),
-    "term-holder": (3, "all"),
-    "term-waiter": (3, "all"),
-    "stop-holder": (6, "all"),
-    "stop-waiter": (4, "all"),
-    "stop-keeper": (3, "all"),
-    "freeze-job": (3, "all"),
-    "server-restart": (8, "one three"),
-    "server-empty": (8, "loose three"),
-    "server-stop": (8, "one loose three pair"),
-    "clock-forward": (4, "loose"),
-    "clock-back": (4, "loose"),
-    "memory-full": (6, "one loose"),
-    "connections-cut": (6, "one loose three pair"),
-    "partition": (10, "one loose three pair"),
-    "partition-in": (8, "one loose three pair"),
-    "partition-out": (8, "one loose three pair"),
-    "host-cut": (10, "host"),
-    "loss": (8, "host"),
-    "delay": (8, "host"),
-    "master-kill": (6, "pair"),
-    "master-cut": (6, "pair"),
-    "failover": (6, "pair"),
-    "replica-kill": (2, "pair"),
-}
-PROCESS_KINDS = [kind for kind, (_, where) in KINDS.items() if where == "all"]
-# After these a group is left alone for so many seconds beyond the fault itself.
-RECOVERY = {"pair": 9.0, "three": 4.5, "one": 1.0, "loose": 2.0, "host": 0.5}
-
-
-class Fault:
-    """A line of the schedule."""
-
-    def __init__(self, number, at, kind, group, target, seconds, amount):
-        self.number, self.at, self.kind, self.group = number, at, kind, group
-        self.target, self.seconds, self.amount = target, seconds, amount
-
-
-def schedule(seed, seconds, names, groups, hosts):
-    """All faults of a run of so many seconds; `names` by group."""
-    rng = random.Random(seed)
-    kinds, weights = list(KINDS), [often for often, _ in KINDS.values()]
-    free_at, faults, at = {}, [], 2.0
-    while at < seconds - 2:
-        kind = rng.choices(kinds, weights)[0]
-        where = list(groups) if KINDS[kind][1] == "all" else KINDS[kind][1].split()
-        group = rng.choice(where)
-        short, long = rng.uniform(0.2, 1.5), rng.uniform(1.5, 5.5)
-        lasts = round(2.0 + long if kind == "host-cut" else rng.choice([short, long]), 2)
-        lasts = min(lasts, seconds - at - 0.5)
-        if kind in PROCESS_KINDS:
-            target = rng.choice(_fitting(kind, names[group]))
-        elif group == "host":
-            target = rng.choice(hosts)
-        elif kind.startswith("partition"):
-            target = rng.choice(hosts) + ":" + rng.choice(groups[group])
-        else:
-            target = rng.choice(groups[group])
-        amount = rng.randint(1, 100)
-        if kind not in PROCESS_KINDS:
-            busy = target if group == "host" else group
-            if free_at.get(busy, 0) > at:
-                continue  # something else, at this time
-            free_at[busy] = at + lasts + RECOVERY[group]
-        faults.append(Fault(len(faults) + 1, round(at, 2), kind, group, target, lasts, amount))
-        at += rng.uniform(0.05, 0.55)
-    return faults
-
-
-def _fitting(kind, names):
-    scripts = [name for name in names if name.endswith("-script")]
-    if kind in ("kill-keeper", "stop-keeper", "kill-script"):
-        return scripts
-    runs = [name for name in names if name not in scripts]
-    # half of them at long jobs, which live long enough to be guarded and extended
-    return runs + [name for name in runs if "-long" in name] * 2
 
 
 class Faults:
-    """Carries the schedule out: begins what is due, and heals it in time."""
+    """Carries a schedule out. Each kind has a method of its name; false: it found no target."""
 
     def __init__(self, world, crowd, log, plan):
         self.world, self.crowd, self.log = world, crowd, log
@@ -129,14 +42,16 @@ class Faults:
         return getattr(self, "_" + fault.kind.replace("-", "_"))(fault)
 
     def _tell(self, fault, **more):
-        self.log.say("fault", n=fault.number, kind=fault.kind, group=fault.group, target=fault.target, **more)
+        self.log.say(
+            "fault", n=fault.number, kind=fault.kind, group=fault.group, target=fault.target, **more
+        )
 
     def _heal_after(self, fault, action, seconds=None):
         at = now_ns() + int((fault.seconds if seconds is None else seconds) * 1e9)
         # an action that says False is asked again
         self._heals.append((at, fault.number, lambda: action() is not False))
 
-    # --- Processes ----------------------------------------------------------------------------------
+    # --- Processes --------------------------------------------------------------------------------
 
     def _signal(self, fault, wanted, number):
         contender = self.crowd.find(fault.target, wanted)
@@ -164,7 +79,9 @@ class Faults:
     def _stop(self, fault, wanted):
         contender = self._signal(fault, wanted, signal.SIGSTOP)
         if contender is not None:
-            self._heal_after(fault, lambda: contender.pid and os.kill(contender.pid, signal.SIGCONT))
+            self._heal_after(
+                fault, lambda: contender.pid and os.kill(contender.pid, signal.SIGCONT)
+            )
         return contender
 
     def _stop_holder(self, fault):
@@ -186,9 +103,11 @@ class Faults:
         self._tell(fault, id=contender.id)
         _send(handles, number)
         if number == signal.SIGSTOP:
+
             def thaw():
                 _send(handles, signal.SIGCONT)
                 _close(handles)
+
             self._heal_after(fault, thaw)
         else:
             _close(handles)
@@ -206,9 +125,10 @@ class Faults:
         """The whole of a run at once, guard included, as when its machine is paused."""
         contender = self.crowd.find(fault.target, "holder")
         return contender is not None and self._each(
-            fault, contender, [pid for pid, _ in self.crowd.processes(contender)], signal.SIGSTOP)
+            fault, contender, [pid for pid, _ in self.crowd.processes(contender)], signal.SIGSTOP
+        )
 
-    # --- Servers ------------------------------------------------------------------------------------
+    # --- Servers ----------------------------------------------------------------------------------
 
     def _restart(self, fault, server, empty):
         if server.pid == 0:
@@ -226,6 +146,7 @@ class Faults:
             server.start()
             self._heal_after(fault, server.answers, 0.1)
             return True
+
         self._heal_after(fault, again)
         return True
 
@@ -275,6 +196,7 @@ class Faults:
             except (OSError, RuntimeError):
                 return False
             return True
+
         if not limit("1"):
             return False
         self._tell(fault)
@@ -293,7 +215,7 @@ class Faults:
         self._heal_after(fault, lambda: None, 0)
         return True
 
-    # --- The network --------------------------------------------------------------------------------
+    # --- The network ------------------------------------------------------------------------------
 
     def _cut(self, fault, pairs):
         self.world.network.cut(fault.number, pairs)
@@ -316,7 +238,9 @@ class Faults:
     def _host_cut(self, fault):
         """A host cut off from every server: what it holds is lost, and others take it."""
         servers = [name for name in self.world.network.nodes if name not in self.world.hosts]
-        to, back = [(fault.target, name) for name in servers], [(name, fault.target) for name in servers]
+        to, back = [(fault.target, name) for name in servers], [
+            (name, fault.target) for name in servers
+        ]
         return self._cut(fault, [to, back, to + back][fault.amount % 3])
 
     def _loss(self, fault):
@@ -331,7 +255,7 @@ class Faults:
         self._heal_after(fault, lambda: self.world.network.fast(fault.target))
         return True
 
-    # --- Failovers ----------------------------------------------------------------------------------
+    # --- Failovers --------------------------------------------------------------------------------
 
     def _of_pair(self, master):
         said = self.world.masters()
@@ -352,18 +276,21 @@ class Faults:
                 return False
             master.start()
             return True
+
         self._heal_after(fault, again)
         return True
 
     def _master_cut(self, fault):
-        """Cut off from replica and sentinels, but not from the hosts: both may believe to be the master."""
+        """Cut off from replica and sentinels, not from the hosts: there may be two masters."""
         master = self._of_pair(True)
         if master is None:
             return False
         others = [name for name in ("m1", "m2", "v1", "v2", "v3") if name != master.name]
         one_way = fault.amount > 66
         pairs = [(master.name, name) for name in others]
-        return self._cut(fault, pairs if one_way else pairs + [(name, master.name) for name in others])
+        return self._cut(
+            fault, pairs if one_way else pairs + [(name, master.name) for name in others]
+        )
 
     def _failover(self, fault):
         try:

@@ -1,4 +1,4 @@
-"""The checker's self-test: a good log passes; each violation is found, and found to be that one; and each
+"""The checker's self-test: a good log passes; each violation is found, and is that one; and each
 window excuses what it is for, no more. TAP on stdout."""
 
 import os
@@ -15,9 +15,13 @@ class Story:
     def __init__(self):
         self.lines = []
         self.add(0, "run seed=1 seconds=60 ttl_ms=3000")
-        for name, group, mode, slots in (("one-a", "one", "x", 0), ("loose-a", "loose", "x", 0),
-                                         ("pair-a", "pair", "x", 0), ("one-shared", "one", "rw", 0),
-                                         ("one-slots", "one", "slots", 2)):
+        for name, group, mode, slots in (
+            ("one-a", "one", "x", 0),
+            ("loose-a", "loose", "x", 0),
+            ("pair-a", "pair", "x", 0),
+            ("one-shared", "one", "rw", 0),
+            ("one-slots", "one", "slots", 2),
+        ):
             self.add(0, f"name name={name} group={group} mode={mode} slots={slots}")
             self.job(900 + len(self.lines), 40000, 42500, name=name, fence=90000 + len(self.lines))
         self.add(41000, "calm")
@@ -28,22 +32,44 @@ class Story:
         self.lines.append((time * MS, text))
 
     def spawn(self, number, at, name="one-a", words="-w_inf", how="run"):
-        self.add(at, f"spawn id={number} pid={number + 1000} name={name} host=h1 at={at * MS} how={how} words={words}")
+        self.add(
+            at,
+            f"spawn id={number} pid={number + 1000} name={name} host=h1 at={at * MS} how={how} "
+            f"words={words}",
+        )
 
     def exit(self, number, at, status="status=0", events="acquired,started,exited:0,ended:0"):
         self.add(at, f"exit id={number} pid={number + 1000} {status} events={events}")
 
-    def job(self, number, begin, end, name="one-a", fence=None, slot=0, words="-w_inf", how="run", status=0, spawned=None):
+    def job(
+        self,
+        number,
+        begin,
+        end,
+        name="one-a",
+        fence=None,
+        slot=0,
+        words="-w_inf",
+        how="run",
+        status=0,
+        spawned=None,
+    ):
         """One that goes well: its redislock begins 50 ms before, and ends 5 ms after."""
         self.spawn(number, begin - 50 if spawned is None else spawned, name, words, how)
         self.start(number, begin, name, fence, slot)
         for time in range(begin + 20, end, 200):
             self.add(time, f"tick id={number} part=0")
         self.add(end, f"end status={status} id={number} part=0")
-        self.exit(number, end + 5, f"status={status}", f"acquired,started,exited:{status},ended:{status}")
+        self.exit(
+            number, end + 5, f"status={status}", f"acquired,started,exited:{status},ended:{status}"
+        )
 
     def start(self, number, begin, name="one-a", fence=None, slot=0):
-        self.add(begin, f"start pid={number + 2000} host=h1 name={name} fence={fence or begin} slot={slot} id={number} part=0")
+        self.add(
+            begin,
+            f"start pid={number + 2000} host=h1 name={name} fence={fence or begin} slot={slot} "
+            f"id={number} part=0",
+        )
 
     def fault(self, number, at, until, kind, group="one", target="one-a", more=""):
         self.add(at, f"fault n={number} kind={kind} group={group} target={target} {more}")
@@ -53,12 +79,20 @@ class Story:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "log")
             with open(path, "w", encoding="ascii") as file:
-                file.writelines(f"{time} {text}\n" for time, text in sorted(self.lines, key=lambda line: line[0]))
+                file.writelines(
+                    f"{time} {text}\n"
+                    for time, text in sorted(self.lines, key=lambda line: line[0])
+                )
             return checker.check(path)
 
 
 def cases():
     """(what it is, the log, the violations expected, the windows expected)"""
+    for group in (good, overlaps, fences, leases, statuses, ends, losses, freezes, delays):
+        yield from group()
+
+
+def good():
     story = Story()
     story.job(1, 1000, 1500)
     story.job(2, 1600, 1900, status=75)
@@ -69,6 +103,8 @@ def cases():
     story.add(1100, "sample server=one name=one-a kind=held fence=1000 pid=1001 pttl=2900")
     yield "a good log", story, [], []
 
+
+def overlaps():
     story = Story()
     story.job(1, 1000, 1500)
     story.job(2, 1300, 1900, spawned=990)
@@ -86,6 +122,8 @@ def cases():
         story.job(number, 1000 + number, 1500, "one-slots", slot=slot, words="-S_2")
     yield "three in two slots", story, ["overlap"], []
 
+
+def fences():
     story = Story()
     story.job(1, 1000, 1500, fence=7000)
     story.job(2, 1600, 1900, fence=6999)
@@ -95,6 +133,8 @@ def cases():
     story.job(2, 1600, 1900, fence=7000, spawned=900)
     yield "a fence given twice", story, ["falling fence"], []
 
+
+def leases():
     story = Story()
     story.job(1, 1000, 1500)
     story.add(5100, "sample server=one name=one-a kind=held fence=1000 pid=1001 pttl=100")
@@ -112,15 +152,22 @@ def cases():
     story.add(49000, "immortal server=one key=lock:{lock:one-a}:state")
     yield "a key without expiry", story, ["leaked key"], []
 
+
+def statuses():
     story = Story()
     story.job(1, 1000, 1500, status=3)
-    story.lines = [(t, text.replace("exit id=1 pid=1001 status=3", "exit id=1 pid=1001 status=0")) for t, text in story.lines]
+    story.lines = [
+        (t, text.replace("exit id=1 pid=1001 status=3", "exit id=1 pid=1001 status=0"))
+        for t, text in story.lines
+    ]
     yield "a status that is not the job's", story, ["wrong status"], []
     for what, status, events, words in (
-            ("held, for one that waits for ever", "status=75", "held,ended:75", "-w_inf"),
-            ("75 without a holder", "status=75", "ended:75", "-n"),
-            ("69 without a fault", "status=69", "unavailable,ended:69", "-n"),
-            ("a bug", "status=70", "ended:70", "-n"), ("a crash", "signal=11", "", "-n")):
+        ("held, for one that waits for ever", "status=75", "held,ended:75", "-w_inf"),
+        ("75 without a holder", "status=75", "ended:75", "-n"),
+        ("69 without a fault", "status=69", "unavailable,ended:69", "-n"),
+        ("a bug", "status=70", "ended:70", "-n"),
+        ("a crash", "signal=11", "", "-n"),
+    ):
         story = Story()
         story.spawn(1, 1000, words=words)
         story.exit(1, 1100, status, events)
@@ -131,6 +178,8 @@ def cases():
     story.exit(1, 1100, "status=79", "acquired,started,exited:9,ended:79")
     yield "a job killed without a reason", story, ["wrong status"], []
 
+
+def ends():
     story = Story()
     story.job(1, 1000, 1500)
     story.add(2100, "tick id=1 part=1")
@@ -142,16 +191,16 @@ def cases():
     story.add(49500, "hang id=1 name=one-a holds=0")
     yield "a contender that hangs", story, ["hang"], []
     story = Story()
-    story.lines = [line for line in story.lines if "start" not in line[1] or "name=one-a " not in line[1]]
+    story.lines = [
+        line for line in story.lines if "start" not in line[1] or "name=one-a " not in line[1]
+    ]
     yield "a name that nobody gets any more", story, ["hang", "wrong status"], []
     story = Story()
     story.lines = [line for line in story.lines if line[1] != "over"]
     yield "a run that broke off", story, ["log"], []
 
-    yield from windows()
 
-
-def windows():
+def losses():
     for late, violations, excused in ((1900, [], ["overlap, data loss"]), (7500, ["overlap"], [])):
         story = Story()
         story.add(1500, "loss group=loose cause=restart")
@@ -173,15 +222,22 @@ def windows():
         story.job(2, late, late + 100, "pair-a", spawned=990)
         yield f"failover, overlap at {late} ms", story, violations, excused
 
-    for tail, violations, excused in ((6300, [], ["overlap, frozen whole"]), (8000, ["overlap"], [])):
+
+def freezes():
+    for tail, violations, excused in (
+        (6300, [], ["overlap, frozen whole"]),
+        (8000, ["overlap"], []),
+    ):
         story = Story()
         story.fault(1, 1500, 6000, "freeze-job", more="id=1")
         story.job(1, 1000, tail)
         story.job(2, 5000, 5100, spawned=990)
         yield f"frozen whole, alive {tail - 6000} ms after the thaw", story, violations, excused
 
-    for begun, violations, excused in ((1300, [], ["orphan, no guard yet", "overlap, no guard yet"]),
-                                       (2500, ["orphan", "overlap"], [])):
+    for begun, violations, excused in (
+        (1300, [], ["orphan, no guard yet", "overlap, no guard yet"]),
+        (2500, ["orphan", "overlap"], []),
+    ):
         story = Story()
         story.spawn(1, 950)
         story.start(1, 1000)
@@ -191,14 +247,22 @@ def windows():
         story.job(2, 6000, 6100)
         yield f"killed {begun - 1000} ms after the start", story, violations, excused
 
-    for kind, violations, excused in (("kill-keeper", [], ["overlap, keeper gone"]), ("kill-waiter", ["overlap"], [])):
+    for kind, violations, excused in (
+        ("kill-keeper", [], ["overlap, keeper gone"]),
+        ("kill-waiter", ["overlap"], []),
+    ):
         story = Story()
         story.fault(1, 2500, 2501, kind, more="id=1")
         story.job(1, 1000, 9000, how="attach")
         story.job(2, 6000, 6100, spawned=990)
         yield f"a script after {kind}", story, violations, excused
 
-    for until, violations, excused in ((4000, [], ["outliving, in flight"]), (1200, ["outliving"], [])):
+
+def delays():
+    for until, violations, excused in (
+        (4000, [], ["outliving, in flight"]),
+        (1200, ["outliving"], []),
+    ):
         story = Story()
         story.job(1, 1000, 1500)
         story.fault(1, 1100, until, "partition", target="h1:one")
@@ -228,6 +292,8 @@ def main():
         failed += not good
         print(f"{'ok' if good else 'not ok'} {number} - {what}")
         if not good:
-            print(f"# expected {violations} and {excused}\n# " + report.text().replace("\n", "\n# "))
+            print(
+                f"# expected {violations} and {excused}\n# " + report.text().replace("\n", "\n# ")
+            )
     print(f"1..{number}")
     return int(failed > 0)

@@ -45,11 +45,21 @@ def tool(*words, text=None, check=True):
 
 def start(argv, environment, stdout, keep=()):
     """A process with default signals and only these descriptors: `keep` are pairs (ours, its)."""
-    actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, stdout, 1),
-               (os.POSIX_SPAWN_DUP2, stdout, 2)]
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, stdout, 1),
+        (os.POSIX_SPAWN_DUP2, stdout, 2),
+    ]
     actions += [(os.POSIX_SPAWN_DUP2, ours, its) for ours, its in keep]
-    return os.posix_spawn(argv[0], argv, environment, file_actions=actions, setpgroup=0, setsigmask=[],
-                          setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    return os.posix_spawn(
+        argv[0],
+        argv,
+        environment,
+        file_actions=actions,
+        setpgroup=0,
+        setsigmask=[],
+        setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
+    )
 
 
 class Node:
@@ -58,14 +68,34 @@ class Node:
     def __init__(self, name, number):
         self.name, self.address, self.port = name, f"10.0.0.{number}", f"v{name}"
         self.keeper = subprocess.Popen(
-            ["unshare", "--net", "--uts", "sh", "-c", f"hostname {name}; echo; exec sleep infinity >&2"],
-            stdout=subprocess.PIPE, start_new_session=True)
+            [
+                "unshare",
+                "--net",
+                "--uts",
+                "sh",
+                "-c",
+                f"hostname {name}; echo; exec sleep infinity >&2",
+            ],
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
         if self.keeper.stdout.readline() != b"\n":
             raise RuntimeError(f"no network namespace for {name}")
         self._net = os.open(f"/proc/{self.keeper.pid}/ns/net", os.O_RDONLY)
         self._uts = os.open(f"/proc/{self.keeper.pid}/ns/uts", os.O_RDONLY)
-        tool("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns",
-             str(self.keeper.pid))
+        tool(
+            "ip",
+            "link",
+            "add",
+            self.port,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            str(self.keeper.pid),
+        )
         tool("ip", "link", "set", self.port, "master", "chaos", "up")
         with self.inside():
             tool("ip", "link", "set", "lo", "up")
@@ -103,7 +133,9 @@ class Network:
         self._rules, self._changed = {}, True
         self.apply()
         tool("ip", "link", "add", "probe", "type", "veth", "peer", "name", "other")
-        self.has_netem = tool("tc", "qdisc", "add", "dev", "probe", "root", "netem", "delay", "1ms", check=False)
+        self.has_netem = tool(
+            "tc", "qdisc", "add", "dev", "probe", "root", "netem", "delay", "1ms", check=False
+        )
         tool("ip", "link", "del", "probe")
 
     def node(self, name):
@@ -117,26 +149,35 @@ class Network:
             return
         self._changed = False
         rules = "".join(f"    {rule}\n" for group in self._rules.values() for rule in group)
-        text = f"chain cut {{\n    type filter hook forward priority 0; policy accept;\n{rules}  }}\n"
-        tool("nft", "-f", "-", text=f"table bridge chaos\ndelete table bridge chaos\ntable bridge chaos {{\n  {text}}}\n")
+        hook = "type filter hook forward priority 0; policy accept;"
+        table = f"table bridge chaos {{\n  chain cut {{\n    {hook}\n{rules}  }}\n}}\n"
+        tool("nft", "-f", "-", text="table bridge chaos\ndelete table bridge chaos\n" + table)
 
     def cut(self, key, pairs):
-        """Nothing gets from the first to the second node of each pair, from apply() until heal(key)."""
-        self._rules[key] = [f'iifname "{self.nodes[a].port}" oifname "{self.nodes[b].port}" drop' for a, b in pairs]
+        """Nothing gets from the first to the second node of each pair, after apply()."""
+        self._rules[key] = [
+            f'iifname "{self.nodes[a].port}" oifname "{self.nodes[b].port}" drop' for a, b in pairs
+        ]
         self._changed = True
 
     def lose(self, key, name, percent):
         port = self.nodes[name].port
-        self._rules[key] = [f'{way} "{port}" numgen random mod 100 < {percent} drop' for way in ("iifname", "oifname")]
+        self._rules[key] = [
+            f'{way} "{port}" numgen random mod 100 < {percent} drop'
+            for way in ("iifname", "oifname")
+        ]
         self._changed = True
 
     def heal(self, key):
         self._changed = self._rules.pop(key, None) is not None or self._changed
 
     def slow(self, name, delay_ms, kbit):
-        """Delay on the way to a node: netem, or where the kernel has none, a narrow link with a queue."""
-        how = (["netem", "delay", f"{delay_ms}ms", f"{delay_ms // 2}ms"] if self.has_netem else
-               ["tbf", "rate", f"{kbit}kbit", "burst", "4kb", "limit", "32kb"])
+        """Delay on the way to a node: netem, or where the kernel has none, a narrow link."""
+        how = (
+            ["netem", "delay", f"{delay_ms}ms", f"{delay_ms // 2}ms"]
+            if self.has_netem
+            else ["tbf", "rate", f"{kbit}kbit", "burst", "4kb", "limit", "32kb"]
+        )
         tool("tc", "qdisc", "replace", "dev", self.nodes[name].port, "root", *how)
 
     def fast(self, name):
@@ -144,7 +185,7 @@ class Network:
 
 
 class Resp:
-    """Just enough of Redis's protocol, on a Unix socket, each answer within a quarter of a second."""
+    """Just enough of Redis's protocol, on a Unix socket, with a quarter of a second to answer."""
 
     def __init__(self, path):
         self._path, self._file, self._lock = path, None, threading.Lock()
@@ -159,7 +200,10 @@ class Resp:
                     link.connect(self._path)
                     self._file = link.makefile("rwb")
                 parts = [str(word).encode() for word in words]
-                self._file.write(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
+                self._file.write(
+                    b"*%d\r\n" % len(parts)
+                    + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in parts)
+                )
                 self._file.flush()
                 return self._read()
             except (OSError, ValueError) as problem:
@@ -190,15 +234,23 @@ class Server:
         self.ask = Resp(os.path.join(self.folder, "sock"))
         self.pid = 0
         os.mkdir(self.folder)
-        own = ["bind 0.0.0.0", "protected-mode no", f"dir {self.folder}", f"unixsocket {self.folder}/sock",
-               f"port {SENTINEL_PORT if sentinel else PORT}", *lines]
+        own = [
+            "bind 0.0.0.0",
+            "protected-mode no",
+            f"dir {self.folder}",
+            f"unixsocket {self.folder}/sock",
+            f"port {SENTINEL_PORT if sentinel else PORT}",
+            *lines,
+        ]
         with open(f"{self.folder}/conf", "w", encoding="ascii") as file:
             file.write("\n".join(own) + "\n")
         self.set_clock(0)
         self.start()
 
     def set_clock(self, seconds):
-        with open(f"{self.folder}/clock", "r+b" if os.path.exists(f"{self.folder}/clock") else "wb") as file:
+        with open(
+            f"{self.folder}/clock", "r+b" if os.path.exists(f"{self.folder}/clock") else "wb"
+        ) as file:
             file.write(struct.pack("=q", seconds))
 
     def start(self):
@@ -206,8 +258,15 @@ class Server:
         if not self.sentinel:
             environment["LD_PRELOAD"] = self.world.clockstep
         with open(f"{self.folder}/out", "ab") as out, self.node.inside():
-            self.pid = start([self.world.redis_server, f"{self.folder}/conf",
-                              *(["--sentinel"] if self.sentinel else [])], environment, out.fileno())
+            self.pid = start(
+                [
+                    self.world.redis_server,
+                    f"{self.folder}/conf",
+                    *(["--sentinel"] if self.sentinel else []),
+                ],
+                environment,
+                out.fileno(),
+            )
 
     def answers(self):
         try:
@@ -230,7 +289,12 @@ class World:
     GROUPS = {"one": ["one"], "loose": ["loose"], "pair": ["m1", "m2"], "three": ["q1", "q2", "q3"]}
 
     def __init__(self, folder, log, clockstep, redis_server, hosts):
-        self.folder, self.log, self.clockstep, self.redis_server = folder, log, clockstep, redis_server
+        self.folder, self.log, self.clockstep, self.redis_server = (
+            folder,
+            log,
+            clockstep,
+            redis_server,
+        )
         self.network = Network()
         self.hosts = [f"h{number + 1}" for number in range(hosts)]
         for name in self.hosts:
@@ -245,10 +309,19 @@ class World:
         master = self.network.nodes["m1"].address
         self.servers["m2"] = Server(self, "m2", [*pair, f"replicaof {master} {PORT}"])
         await_that(30, "the servers", lambda: all(s.answers() for s in self.servers.values()))
-        await_that(30, "the replica", lambda: "master_link_status:up" in self.servers["m2"].ask("INFO", "replication"))
-        watch = [f"sentinel monitor mymaster {master} {PORT} 2", "sentinel down-after-milliseconds mymaster 1500",
-                 "sentinel failover-timeout mymaster 5000"]
-        self.sentinels = {name: Server(self, name, watch, sentinel=True) for name in ("v1", "v2", "v3")}
+        await_that(
+            30,
+            "the replica",
+            lambda: "master_link_status:up" in self.servers["m2"].ask("INFO", "replication"),
+        )
+        watch = [
+            f"sentinel monitor mymaster {master} {PORT} 2",
+            "sentinel down-after-milliseconds mymaster 1500",
+            "sentinel failover-timeout mymaster 5000",
+        ]
+        self.sentinels = {
+            name: Server(self, name, watch, sentinel=True) for name in ("v1", "v2", "v3")
+        }
         await_that(30, "the sentinels", lambda: all(s.answers() for s in self.sentinels.values()))
         await_that(30, "the sentinels' acquaintance", self._sentinels_know)
 
@@ -263,7 +336,11 @@ class World:
     def url(self, group):
         address = {name: self.network.nodes[name].address for name in self.network.nodes}
         if group == "pair":
-            return "redis+sentinel://" + ",".join(address[name] for name in self.sentinels) + "/mymaster"
+            return (
+                "redis+sentinel://"
+                + ",".join(address[name] for name in self.sentinels)
+                + "/mymaster"
+            )
         return " ".join(f"redis://{address[name]}" for name in self.GROUPS[group])
 
     def masters(self):
