@@ -36,6 +36,7 @@ SCRIPT = (
 )
 STATUSES = [0, 0, 0, 1, 2, 75, 79, 124, 137, 255, 1000 + signal.SIGKILL, 1000 + signal.SIGSEGV]
 EVENTS_FD = 9
+AT_ONCE = 8  # how many are fired in one turn: the faults are not to wait
 
 
 class Worker:
@@ -108,9 +109,9 @@ class Crowd:
         """Reads who holds by now, and fires the contenders that are due."""
         self._read_log()
         now = now_ns()
-        for worker in self.workers:
-            if hiring and worker.due_ns is not None and worker.due_ns <= now:
-                self._fire(worker)
+        due = [w for w in self.workers if hiring and w.due_ns is not None and w.due_ns <= now]
+        for worker in sorted(due, key=lambda w: w.due_ns)[:AT_ONCE]:
+            self._fire(worker)
 
     def _fire(self, worker):
         self.last_id += 1

@@ -2,8 +2,9 @@
 
 import os
 import signal
+import sys
 
-from schedule import KINDS
+from schedule import KINDS, PROCESS_KINDS, RECOVERY
 from world import now_ns
 
 
@@ -13,10 +14,14 @@ class Faults:
     def __init__(self, world, crowd, log, plan):
         self.world, self.crowd, self.log = world, crowd, log
         self._plan, self._heals, self._retries = list(plan), [], []
+        self._rests = {}
         self.counts, self.missed = {kind: 0 for kind in KINDS}, 0
 
-    def done(self):
-        return not self._plan and not self._heals
+    def finish(self):
+        """No more are begun; whether all that were are healed."""
+        self.missed += len(self._plan) + len(self._retries)
+        self._plan, self._retries = [], []
+        return not self._heals
 
     def turn(self, seconds):
         """`seconds`: of the run so far."""
@@ -24,11 +29,14 @@ class Faults:
         for heal in [h for h in self._heals if h[0] <= now]:
             if heal[2]():
                 self._heals.remove(heal)
-                self.log.say("healed", n=heal[1])
+                self.log.say("healed", n=heal[1].number)
+                self._rests[heal[1].busy()] = now + int(RECOVERY[heal[1].group] * 1e9)
         while self._plan and self._plan[0].at <= seconds:
             self._retries.append((now + int(2e9), self._plan.pop(0)))
         for retry in list(self._retries):  # somebody to be killed may come in a moment
             until, fault = retry
+            if fault.kind not in PROCESS_KINDS and now < self._rest_until(fault):
+                continue
             if self._begin(fault):
                 self.counts[fault.kind] += 1
             elif now < until:
@@ -37,6 +45,12 @@ class Faults:
                 self.missed += 1
             self._retries.remove(retry)
         self.world.network.apply()
+
+    def _rest_until(self, fault):
+        """The plan's pauses between faults of a group hold also when the machine is slow."""
+        if any(fault.busy() == other.busy() for _, other, _ in self._heals):
+            return sys.maxsize
+        return self._rests.get(fault.busy(), 0)
 
     def _begin(self, fault):
         return getattr(self, "_" + fault.kind.replace("-", "_"))(fault)
@@ -49,7 +63,7 @@ class Faults:
     def _heal_after(self, fault, action, seconds=None):
         at = now_ns() + int((fault.seconds if seconds is None else seconds) * 1e9)
         # an action that says False is asked again
-        self._heals.append((at, fault.number, lambda: action() is not False))
+        self._heals.append((at, fault, lambda: action() is not False))
 
     # --- Processes --------------------------------------------------------------------------------
 
@@ -131,7 +145,7 @@ class Faults:
     # --- Servers ----------------------------------------------------------------------------------
 
     def _restart(self, fault, server, empty):
-        if server.pid == 0:
+        if not server.up:
             return False
         server.kill(signal.SIGKILL)
         self._tell(fault)
@@ -162,11 +176,11 @@ class Faults:
 
     def _server_stop(self, fault):
         server = self.world.servers[fault.target]
-        if server.pid == 0:
+        if not server.up:
             return False
         server.kill(signal.SIGSTOP)
         self._tell(fault)
-        self._heal_after(fault, lambda: server.pid and server.kill(signal.SIGCONT))
+        self._heal_after(fault, lambda: server.up and server.kill(signal.SIGCONT))
         return True
 
     def _clock(self, fault, seconds):
@@ -265,7 +279,7 @@ class Faults:
     def _master_kill(self, fault):
         """Killed, and started again only when the other one was promoted."""
         master = self._of_pair(True)
-        if master is None:
+        if master is None or not master.up:
             return False
         other = next(name for name in self.world.GROUPS["pair"] if name != master.name)
         master.kill(signal.SIGKILL)

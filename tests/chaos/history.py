@@ -198,13 +198,21 @@ class Windows:
 
 def in_flight(history, job, time):
     """Whether a request that the holder had sent may have been held up, and come after its end."""
-    for begun, healed, fields in history.faults.values():
-        if not touches(history, fields, job) or begun > job.exited + history.ttl:
+    begin = end = None
+    spans = sorted(
+        (begun, healed or sys.maxsize)
+        for begun, healed, fields in history.faults.values()
+        if touches(history, fields, job)
+    )
+    for begun, healed in [*spans, (sys.maxsize, sys.maxsize)]:
+        if end is not None and begun <= end + S:
+            end = max(end, healed)  # one silence
             continue
-        end = healed or sys.maxsize
         # what TCP sends again comes later by up to the length of the silence
-        if end >= job.exited - S and time <= 2 * end - begun + history.ttl + 2 * S:
-            return "in flight"
+        if end is not None and begin <= job.exited + history.ttl and end >= job.spawned:
+            if time <= 2 * end - begin + history.ttl + 2 * S:
+                return "in flight"
+        begin, end = begun, healed
     return None
 
 

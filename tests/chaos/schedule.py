@@ -49,6 +49,12 @@ class Fault:
         self.number, self.at, self.kind, self.group = number, at, kind, group
         self.target, self.seconds, self.amount = target, seconds, amount
 
+    def busy(self):
+        """What has no other server or network fault at the same time; None: a process's fault."""
+        if self.kind in PROCESS_KINDS:
+            return None
+        return self.target if self.group == "host" else self.group
+
 
 def schedule(seed, seconds, names, groups, hosts):
     """All faults of a run of so many seconds; `names` by group."""
@@ -70,13 +76,11 @@ def schedule(seed, seconds, names, groups, hosts):
             target = rng.choice(hosts) + ":" + rng.choice(groups[group])
         else:
             target = rng.choice(groups[group])
-        amount = rng.randint(1, 100)
-        if kind not in PROCESS_KINDS:
-            busy = target if group == "host" else group
-            if free_at.get(busy, 0) > at:
-                continue  # something else, at this time
-            free_at[busy] = at + lasts + RECOVERY[group]
-        faults.append(Fault(len(faults) + 1, round(at, 2), kind, group, target, lasts, amount))
+        fault = Fault(len(faults) + 1, at, kind, group, target, lasts, rng.randint(1, 100))
+        if fault.busy() is not None and free_at.get(fault.busy(), 0) > at:
+            continue  # something else, at this time
+        free_at[fault.busy()] = at + lasts + RECOVERY.get(group, 0)
+        faults.append(fault)
         at += rng.uniform(0.05, 0.55)
     return faults
 

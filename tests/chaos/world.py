@@ -233,6 +233,7 @@ class Server:
         self.folder = os.path.join(world.folder, name)
         self.ask = Resp(os.path.join(self.folder, "sock"))
         self.pid = 0
+        self.up = False  # started, and not killed since
         os.mkdir(self.folder)
         own = [
             "bind 0.0.0.0",
@@ -267,6 +268,7 @@ class Server:
                 environment,
                 out.fileno(),
             )
+        self.up = True
 
     def answers(self):
         try:
@@ -280,6 +282,7 @@ class Server:
                 tool("rm", "-rf", f"{self.folder}/{name}")
 
     def kill(self, number):
+        self.up = self.up and number != signal.SIGKILL
         os.kill(self.pid, number)  # our child, reaped only by us: the number cannot be another's
 
 
