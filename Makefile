@@ -53,6 +53,7 @@ unit_helpers := $(filter-out $(unit_sources),$(sort $(wildcard tests/unit/*.c)))
 unit_tests := $(unit_sources:tests/unit/%.c=$(BUILD)/unit/%)
 unit_helper_objects := $(unit_helpers:tests/unit/%.c=$(BUILD)/unit/%.o)
 bench_tools := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard tests/bench/*.c)))
+chaos_tools := $(BUILD)/chaos/job $(BUILD)/chaos/clockstep.so
 tools := $(patsubst tests/tools/%.c,$(BUILD)/tools/%,$(sort $(wildcard tests/tools/*.c)))
 
 # --- How: ours first, so that CFLAGS, CPPFLAGS and LDFLAGS of the user have the last word --------
@@ -68,7 +69,7 @@ accepted = $(shell echo '$(hash)include <stdio.h>' | \
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo '$(1)')
 
 # Asked only by goals that compile here and now; the others hand over to a make of their own.
-compiling := $(filter-out clean help deps demo bench check check-% lint lint-% dist deb build-deb \
+compiling := $(filter-out clean help deps demo bench chaos check check-% lint lint-% dist deb build-deb \
 	uninstall,\
 	$(or $(MAKECMDGOALS),all))
 
@@ -189,6 +190,15 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/.compile
 	@mkdir -p $(@D)
 	$(build_tool)
 
+# Preloaded into servers: without what belongs to programs, or to the sanitizers.
+$(BUILD)/chaos/clockstep.so: tests/chaos/clockstep.c $(BUILD)/.compile
+	@mkdir -p $(@D)
+	$(call say,cc $<)$(CC) $(cppflags) $(filter-out -fPIE $(sanitizing),$(cflags)) -fPIC -shared -o $@ $<
+
+$(BUILD)/chaos/%: tests/chaos/%.c tests/tools/tool.h $(BUILD)/.compile
+	@mkdir -p $(@D)
+	$(build_tool)
+
 .PHONY: tests test-tools
 tests: $(program) $(unit_tests) $(tools)
 test-tools: $(tools)
@@ -248,7 +258,6 @@ run-tests: tests
 
 # --- Fuzzing: each target of tests/fuzz for SECONDS, from its own corpus ---------------------------
 
-SECONDS ?= 20
 fuzz_targets := $(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/*.c)))
 
 .PHONY: fuzz
@@ -259,7 +268,7 @@ fuzz: ## run the fuzz targets with clang's libFuzzer (SECONDS=20 each)
 # The corpus of the repository is read, what is found on the way goes to the build folder.
 run-fuzz-%: $(BUILD)/fuzz/%
 	@mkdir -p $(BUILD)/fuzz/corpus-$*
-	cd $(BUILD)/fuzz && ./$* -max_total_time=$(SECONDS) -timeout=5 -max_len=6000 -print_final_stats=0 \
+	cd $(BUILD)/fuzz && ./$* -max_total_time=$(or $(SECONDS),20) -timeout=5 -max_len=6000 -print_final_stats=0 \
 		-verbosity=0 $(if $(wildcard tests/fuzz/$*.dict),-dict=$(CURDIR)/tests/fuzz/$*.dict) \
 		-artifact_prefix=$*- corpus-$* $(CURDIR)/tests/fuzz/corpus/$*
 
@@ -274,6 +283,21 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(embedded).c $(filter-out src/main.c,$(sources)
 model: ## check the model of the protocol with spin, and that every break of it is found
 	@tests/tools/deps ci
 	tests/model/check
+
+# --- Chaos: real servers and hundreds of contenders, under faults that follow from a seed -----------
+
+.PHONY: chaos
+chaos: ## hosts and servers under a seeded schedule of faults (SECONDS=60 SEED=…); needs root
+	@tests/tools/deps check
+	@$(MAKE) --no-print-directory run-chaos
+
+.PHONY: chaos-tools
+chaos-tools: $(chaos_tools)
+
+.PHONY: run-chaos
+run-chaos: $(program) chaos-tools
+	tests/chaos/run --seconds '$(or $(SECONDS),60)' $(if $(SEED),--seed '$(SEED)') \
+		--program '$(program)' --tools '$(BUILD)/chaos'
 
 # --- Benchmark: figures, not verdicts, so no test runs it -----------------------------------------
 
@@ -296,7 +320,7 @@ run-bench: $(program) bench-tools $(BUILD)/tools/proxy
 shell_scripts = .ci/run tests/bench/run tests/model/check $(wildcard completions/*.bash) \
 	$(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/* debian/tests/* docs/examples/*)
 suites = $(wildcard tests/*.bats tests/*/*.bats tests/*.bash tests/lib/*.bash tests/bench/*.bash)
-c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch]))
+c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch] tests/chaos/*.[ch]))
 
 .PHONY: lint
 lint: ## every static check: both compilers, clang-tidy, cppcheck, the analyzer, scripts, texts
@@ -307,7 +331,7 @@ lint: ## every static check: both compilers, clang-tidy, cppcheck, the analyzer,
 .PHONY: lint-gcc lint-clang lint-analyzer lint-format lint-cppcheck lint-tidy lint-sh lint-lua \
 	lint-text
 lint-gcc:
-	@$(MAKE) --no-print-directory CC=gcc WERROR=1 BUILD=build-gcc tests bench-tools
+	@$(MAKE) --no-print-directory CC=gcc WERROR=1 BUILD=build-gcc tests bench-tools chaos-tools
 
 ifneq ($(BUILD),build-gcc)
 build-gcc/lua/scripts.h: $(scripts) tests/tools/embed-lua
@@ -315,7 +339,7 @@ build-gcc/lua/scripts.h: $(scripts) tests/tools/embed-lua
 endif
 
 lint-clang:
-	@$(MAKE) --no-print-directory CC=clang WERROR=1 BUILD=build-clang tests bench-tools
+	@$(MAKE) --no-print-directory CC=clang WERROR=1 BUILD=build-clang tests bench-tools chaos-tools
 
 # gcc 12 takes memory that a struct behind a pointer owns for leaked; check-asan sees real leaks.
 lint-analyzer:
