@@ -89,7 +89,7 @@ freeze() {
 }
 
 @test "kill -9 of redislock while its command is stopped: all die in their sleep" {
-    guarded_job -t 2 -- --fork 1 --tick 5
+    guarded_job -t 2 -- --fork 1 --tick 5 --ignore HUP # which the kernel sends to stopped orphans
     kill -STOP -- "-$CHILD"
     wait_until 5000 process_stopped "$CHILD"
     kill -KILL "$job"
@@ -158,7 +158,10 @@ SH
 
 @test "kill -9 of redislock and its guard at once ends the command; the rest of its group lives on" {
     guarded_job -t 2 -- --fork 1 --tick 5
-    kill -KILL "$GUARD" "$job"
+    freeze "$job" # or it might just start another
+    kill -KILL "$GUARD"
+    wait_until 3000 process_gone "$GUARD"
+    kill -KILL "$job"
     wait_until 3000 process_gone "$CHILD"
     wait_until 10000 taken
 }
@@ -264,7 +267,7 @@ SH
 @test "row 12: the thread that extends hangs: the command is dead before the key could expire" {
     need strace
     local thread expiry
-    guarded_job -t 6 -- --fork 1 --tick 5 --ignore TERM
+    guarded_job -t 6 -- --fork 1 --tick 5
     wait_until 10000 has_thread "$job"
     thread=$(thread_of "$job")
     spawn holder strace -qq -o "$ROOM/strace" -p "$thread" -e inject=all:delay_enter=60000000
@@ -272,11 +275,13 @@ SH
     expiry=$(expiry_of k)
     wait_until 10000 process_gone "$CHILD"
     wait_until 10000 all_gone "${PIDS[@]}"
+    assert_equal "$(signals_seen "$LOG" TERM)" 1 # from redislock itself: its guard sends KILL alone
     assert_between "$(last_tick "$LOG")" 1 "$expiry"
     wait_until 10000 taken
     process_end "$holder" KILL # the thread wakes
     reap job
     assert_status 79
+    assert_line_stderr 'could not be extended in time .* stopping the command with SIGTERM'
     assert_equal "$(rcli get lock:k)" next
 }
 
@@ -299,15 +304,16 @@ hangs() {
         [[ -s $ROOM/strace ]]
 }
 
-@test "row 12: the thread that extends cannot be started: the command is stopped before the key could expire" {
+@test "row 12: neither the thread that extends nor the guard can be started: the command is stopped before the key could expire" {
     need strace
-    spawn job strace -D -qq -o /dev/null -e trace=clone3 -e inject=clone3:error=EAGAIN \
+    spawn job strace -D -qq -o /dev/null -e trace=clone,clone3 -e inject=clone,clone3:error=EAGAIN \
         "$REDISLOCK_BIN" -u "unix://$SOCK" -t 6 k -- "$WITNESS" --out "$LOG" --tick 5 --sleep inf --ignore TERM
     wait_until 5000 tickers "$LOG" 1
     local expiry
     expiry=$(expiry_of k)
     reap job
     assert_status 79
+    assert_line_stderr 'cannot start the guard: Resource temporarily unavailable'
     assert_line_stderr 'cannot start the thread that extends the lock: Resource temporarily unavailable'
     assert_between "$(last_tick "$LOG")" 1 "$expiry"
     all_gone "$(ticker_pids "$LOG")" || fail 'the command lives'
