@@ -199,7 +199,8 @@ static bool outgoing_add(struct outgoing *outgoing, const struct client_command 
         memcpy(grown + outgoing->length, bytes, length);
         length += outgoing->length;
         outgoing_wipe(outgoing);
-        *outgoing = (struct outgoing){grown, length};
+        outgoing->bytes = grown;
+        outgoing->length = length;
     }
     redisFreeCommand(bytes);
     return grown != NULL;
