@@ -101,13 +101,3 @@ folders=(BINDIR=/b MANDIR=/m BASHDIR=/c/bash ZSHDIR=/c/zsh FISHDIR=/c/fish)
     [ "$(files)" = ./usr/local/bin/other ]
     [ ! -e "$AT/usr/local/lib/redislock" ]
 }
-
-@test "the program is hardened: PIE, all relocations read-only at the start, no executable stack" {
-    program=${REDISLOCK_BIN:-$ROOT/build/redislock}
-    run readelf -hldW "$program"
-    [ "$status" -eq 0 ]
-    [[ $output =~ Type:\ +DYN ]]
-    [[ $output == *GNU_RELRO* ]]
-    [[ $output == *BIND_NOW* || $output =~ FLAGS_1.*NOW ]]
-    [[ $output =~ GNU_STACK.*\ RW\ + ]]
-}

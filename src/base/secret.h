@@ -2,7 +2,9 @@
  * Passwords in memory: one owner, wiped when done.
  *
  * A secret owns a copy of its bytes on the heap. Secrets are never printed, never put into an
- * environment, and are wiped with libsodium so that the compiler cannot drop the wipe.
+ * environment, and are wiped with libsodium so that the compiler cannot drop the wipe. From the first
+ * secret on the kernel writes no core file of this process and of what it forks, and lets nobody but
+ * root read their memory and /proc/PID/environ.
  */
 #ifndef REDISLOCK_BASE_SECRET_H
 #define REDISLOCK_BASE_SECRET_H

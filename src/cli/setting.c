@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -249,6 +250,13 @@ static bool store_host(const char **field, const char *value, const char **why)
     return true;
 }
 
+static bool can_be_read_by_others(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && (status.st_mode & S_IROTH) != 0;
+}
+
 /* Everybody who may list processes has seen it; nobody needs to see it for longer. */
 static void hide_password(const struct setting *setting, const char *url, size_t at)
 {
@@ -258,6 +266,10 @@ static void hide_password(const struct setting *setting, const char *url, size_t
     if (length == 0 || setting->erasable == NULL)
         return;
     memset(setting->erasable + at + offset, '*', length);
+    if (setting->source == SOURCE_FILE && can_be_read_by_others(setting->file))
+        log_warning("%s:%d: the URL has a password in it, and every user of this host may read the "
+                    "file; chmod 640 it, or use REDISLOCK_PASSWORD_FILE",
+                    setting->file, setting->line);
     if (setting->source == SOURCE_COMMAND_LINE)
         log_warning("--url: its password could be seen in the process list until now; give it by "
                     "REDISLOCK_URL or --password-file");

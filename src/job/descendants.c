@@ -237,9 +237,10 @@ static bool has_marker(const char *environment, size_t length, const char *marke
     return false;
 }
 
-void descendants_kill_marked(pid_t group, const char *marker)
+int descendants_kill_marked(pid_t group, const char *marker)
 {
     struct table table = {NULL, 0, 0};
+    int found = 0;
     char *environment = malloc(ENVIRON_BYTES);
     if (environment != NULL && table_read(&table)) {
         for (size_t i = 0; i < table.count; i++) {
@@ -247,10 +248,13 @@ void descendants_kill_marked(pid_t group, const char *marker)
             if (row->group != group || row->dead)
                 continue;
             ssize_t length = read_file(row->pid, "environ", environment, ENVIRON_BYTES);
-            if (length > 0 && has_marker(environment, (size_t)length, marker))
-                signal_exactly(row, SIGKILL);
+            if (length <= 0 || !has_marker(environment, (size_t)length, marker))
+                continue;
+            signal_exactly(row, SIGKILL);
+            found++;
         }
     }
     free(environment);
     free(table.rows);
+    return found;
 }

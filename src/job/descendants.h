@@ -37,9 +37,10 @@ int descendants_signal(const struct descendants *who, int signal, pid_t except_g
 int descendants_name(const struct descendants *who, struct text *names);
 
 /*
- * Sends SIGKILL to every process of group `group` that has `marker` ("NAME=value") in its
- * environment: for a guard that outlived the root, where the group is shared with strangers.
+ * Sends SIGKILL to every living process of group `group` that has `marker` ("NAME=value") in its
+ * environment, and returns how many there were: for a guard that outlived the root, where the group
+ * is shared with strangers, or could be theirs by now.
  */
-void descendants_kill_marked(pid_t group, const char *marker);
+int descendants_kill_marked(pid_t group, const char *marker);
 
 #endif

@@ -35,12 +35,16 @@ static void keep_only(int pipe_end, int timer)
         close(fd);
 }
 
+/* redislock is dead: of its descendants the group can still be told, or those who have the marker. */
 static void kill_group(const struct guard_plan *plan, pid_t caller_group)
 {
-    if (plan->own_group)
+    if (plan->own_group && !plan->child_gone) {
         kill(-plan->child, SIGKILL);
-    else
-        descendants_kill_marked(caller_group, plan->marker);
+        return;
+    }
+    pid_t group = plan->own_group ? plan->child : caller_group;
+    for (int sweep = 0; sweep < SWEEPS && descendants_kill_marked(group, plan->marker) > 0; sweep++)
+        poll(NULL, 0, SWEEP_MS);
 }
 
 /* redislock is frozen but there: its descendants can still be found. */
@@ -48,7 +52,7 @@ static void kill_descendants(const struct guard_plan *plan, pid_t redislock)
 {
     struct descendants job = {redislock, getpid(), plan->since_ms, plan->child};
     int quiet = 0; /* passes in a row that found nothing */
-    if (plan->own_group)
+    if (plan->own_group && !plan->child_gone)
         kill(-plan->child, SIGKILL);
     for (int sweep = 0; sweep < SWEEPS && quiet < 2; sweep++) {
         quiet = descendants_signal(&job, SIGKILL, 0) == 0 ? quiet + 1 : 0;

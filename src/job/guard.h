@@ -22,12 +22,13 @@ struct guard {
 struct guard_plan {
     pid_t child;
     bool own_group;     /* the child leads a group of its own; else it is in the caller's */
+    bool child_gone;    /* reaped: the number of its group may have come to be another's */
     int kill_timer;     /* readable when everything must be dead; -1: not to be enforced */
     int64_t since_ms;   /* as in struct descendants */
     const char *marker; /* "NAME=value" in the environment of the job's processes only */
 };
 
-/* Starts the guard. false with errno: the job then runs without one. */
+/* Starts the guard. false with errno, `*guard` untouched: the job then runs without a new one. */
 bool guard_start(struct guard *guard, const struct guard_plan *plan);
 
 /* Ends and reaps it. Call before the caller exits, or the guard takes it for a death. */

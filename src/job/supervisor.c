@@ -143,14 +143,39 @@ static void ran_too_long(struct supervisor *s)
                    clock_boot_ms() + s->plan->grace_ms);
 }
 
+/* In place of the one before, where there is one. */
 static void start_guard(struct supervisor *s)
 {
-    const struct guard_plan plan = {s->plan->child, s->plan->own_group,
-                                    lease_kills(s) ? s->kill_timer : -1, s->job.since_ms,
-                                    s->plan->marker};
-    if (!guard_start(&s->guard, &plan))
+    const struct guard_plan plan = {.child = s->plan->child,
+                                    .own_group = s->plan->own_group,
+                                    .child_gone = s->child_gone,
+                                    .kill_timer = lease_kills(s) ? s->kill_timer : -1,
+                                    .since_ms = s->job.since_ms,
+                                    .marker = s->plan->marker};
+    struct guard guard;
+    if (!guard_start(&guard, &plan)) {
         log_warning("cannot start the guard: %s; a killed redislock could leave processes behind",
                     strerror(errno));
+        return;
+    }
+    guard_end(&s->guard);
+    s->guard = guard;
+}
+
+/* Whether redislock waits for what the child leaves behind. */
+static bool drains(const struct supervisor *s)
+{
+    return s->stopping || s->plan->wait_descendants;
+}
+
+static void guard_failed(struct supervisor *s, bool reaped)
+{
+    if (reaped)
+        s->guard.pid = 0; /* the number may come to be another's */
+    if (s->child_gone && !drains(s))
+        return;
+    log_info("the guard was %s; starting another", reaped ? "killed" : "stopped");
+    start_guard(s);
 }
 
 /* The job is no short one: the lease's deadlines become timers that a guard can share. */
@@ -217,6 +242,8 @@ static void child_ended(struct supervisor *s, int status)
     s->outcome->wait_status = status;
     s->outcome->ended_ms = clock_boot_ms();
     s->sweep_at = s->outcome->ended_ms;
+    if (s->guard.pid > 0 && drains(s))
+        start_guard(s); /* one that knows that the group has lost its name */
     if (s->stopping || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
         return;
     /* while we were frozen, the guard did what we would have done */
@@ -238,14 +265,10 @@ static void reap(struct supervisor *s)
                 stop_with_child(s);
         } else if (pid == s->plan->child)
             child_ended(s, status);
-        else if (pid == s->guard.pid && !WIFSTOPPED(status)) {
-            s->guard.pid = 0; /* somebody killed it; a job that runs on gets a new one */
-            guard_end(&s->guard);
-            if (!s->child_gone)
-                start_guard(s);
-        } else if (s->child_gone) {
+        else if (pid == s->guard.pid)
+            guard_failed(s, !WIFSTOPPED(status));
+        else if (s->child_gone)
             s->sweep_at = clock_boot_ms(); /* an orphan ended: was it the last? */
-        }
     }
 }
 
@@ -314,8 +337,7 @@ static bool is_done(const struct supervisor *s)
 {
     if (!s->child_gone)
         return false;
-    bool drain = s->stopping || s->plan->wait_descendants;
-    return !drain || s->quiet_sweeps >= 2;
+    return !drains(s) || s->quiet_sweeps >= 2;
 }
 
 static void wait_for_events(struct supervisor *s)

@@ -100,13 +100,39 @@ static void why_begin(struct client *client)
     text_add(&client->why, ": ");
 }
 
+static const struct secret *password_of(const struct client *client)
+{
+    if (client->reread.bytes != NULL)
+        return &client->reread;
+    if (client->settings.url->password.bytes != NULL)
+        return &client->settings.url->password;
+    return client->settings.password;
+}
+
+/* What a server says, but for a password that it says back; in fewer bytes anything would be one. */
+static void add_said(struct client *client, const char *bytes, size_t length)
+{
+    enum { BYTES_MIN = 4 };
+    const struct secret *secret = password_of(client);
+    const char *found;
+    if (secret != NULL && secret->bytes != NULL && secret->length >= BYTES_MIN) {
+        while ((found = memmem(bytes, length, secret->bytes, secret->length)) != NULL) {
+            text_add_bytes(&client->why, bytes, (size_t)(found - bytes));
+            text_add(&client->why, "***");
+            length -= (size_t)(found - bytes) + secret->length;
+            bytes = found + secret->length;
+        }
+    }
+    text_add_bytes(&client->why, bytes, length);
+}
+
 enum server_error client_refused(struct client *client, const struct reply *reply)
 {
     static const char quote[] = ", with args beginning"; /* a password, or the token, follows */
     const char *end = memmem(reply->bytes, reply->length, quote, sizeof(quote) - 1);
     size_t length = end != NULL ? (size_t)(end - reply->bytes) : reply->length;
     why_begin(client);
-    text_add_bytes(&client->why, reply->bytes, length);
+    add_said(client, reply->bytes, length);
     enum server_error error = server_error_classify(reply->bytes, reply->length);
     if (error == SERVER_REDIRECTED &&
         !redirect_parse(reply->bytes, reply->length, &client->redirect))
@@ -143,6 +169,16 @@ enum server_error client_nonsense(struct client *client, const char *what)
     return SERVER_NONSENSE;
 }
 
+/* Passwords have been in it. */
+static void outgoing_wipe(struct outgoing *outgoing)
+{
+    if (outgoing->bytes == NULL)
+        return;
+    secret_wipe_bytes(outgoing->bytes, outgoing->length);
+    free(outgoing->bytes);
+    outgoing->bytes = NULL;
+}
+
 /* Adds a command to what goes out. false: no memory. */
 static bool outgoing_add(struct outgoing *outgoing, const struct client_command *command)
 {
@@ -159,33 +195,17 @@ static bool outgoing_add(struct outgoing *outgoing, const struct client_command 
         *outgoing = (struct outgoing){bytes, length};
         return true;
     }
-    char *grown = realloc(outgoing->bytes, outgoing->length + length);
+    char *grown = malloc(outgoing->length + length); /* realloc would leave a password behind */
     if (grown != NULL) {
+        memcpy(grown, outgoing->bytes, outgoing->length);
         memcpy(grown + outgoing->length, bytes, length);
+        length += outgoing->length;
+        outgoing_wipe(outgoing);
         outgoing->bytes = grown;
-        outgoing->length += length;
+        outgoing->length = length;
     }
     redisFreeCommand(bytes);
     return grown != NULL;
-}
-
-/* Passwords have been in it. */
-static void outgoing_wipe(struct outgoing *outgoing)
-{
-    if (outgoing->bytes == NULL)
-        return;
-    secret_wipe_bytes(outgoing->bytes, outgoing->length);
-    free(outgoing->bytes);
-    outgoing->bytes = NULL;
-}
-
-static const struct secret *password_of(const struct client *client)
-{
-    if (client->reread.bytes != NULL)
-        return &client->reread;
-    if (client->settings.url->password.bytes != NULL)
-        return &client->settings.url->password;
-    return client->settings.password;
 }
 
 static const char *user_of(const struct client *client)

@@ -1,6 +1,7 @@
 /*
- * Owns the memory of replies and the reader of hiredis. Promises a bound: REPLY_BYTES_MAX of text
- * in flight and of nodes, whatever a server sends. May not do I/O.
+ * Owns the memory of replies and the reader of hiredis. Promises a bound of memory and of work:
+ * REPLY_BYTES_MAX of text in flight and of nodes, and lines of LINE_BYTES_MAX, whatever a server
+ * sends. May not do I/O.
  */
 #include "redis/reply.h"
 
@@ -9,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLY_BYTES_MAX ((size_t)8 << 20) /* unread text, and nodes; a page of SCAN is far below */
+#define REPLY_BYTES_MAX ((size_t)8 << 20)  /* unread text, and nodes; a page of SCAN is far below */
+#define LINE_BYTES_MAX  ((size_t)64 << 10) /* of a status, an error, a number or a length */
 #define BLOCK_BYTES     ((size_t)2048)
 
 /* Nodes are taken from blocks and freed all at once. */
@@ -179,13 +181,20 @@ bool reply_reader_feed(struct reply_reader *reader, const char *bytes, size_t le
            redisReaderFeed(reader->parser, bytes, length) == REDIS_OK;
 }
 
+/* The parser looks for a line's end from its beginning with every feed: seconds for one of 8 MB. */
+static bool is_endless(const redisReader *parser)
+{
+    return parser->len - parser->pos > LINE_BYTES_MAX &&
+           memchr(parser->buf + parser->pos, '\n', LINE_BYTES_MAX) == NULL;
+}
+
 enum reply_reader_result reply_reader_next(struct reply_reader *reader, const struct reply **reply)
 {
     void *root = NULL;
     if (redisReaderGetReply(reader->parser, &root) != REDIS_OK)
         return REPLY_READER_BROKEN;
     if (root == NULL)
-        return REPLY_READER_MORE;
+        return is_endless(reader->parser) ? REPLY_READER_BROKEN : REPLY_READER_MORE;
     reader->pending = 0;
     *reply = root;
     return REPLY_READER_DONE;
