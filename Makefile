@@ -66,10 +66,10 @@ endif
 
 # $(call accepted,FLAGS): FLAGS if the compiler takes them without a word, else nothing.
 accepted = $(shell echo '$(hash)include <stdio.h>' | \
-	$(CC) $(CPPFLAGS) $(CFLAGS) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo '$(1)')
+	$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo '$(1)')
 
 # Asked only by goals that compile here and now; the others hand over to a make of their own.
-compiling := $(filter-out clean help deps demo bench chaos check check-% lint lint-% dist deb build-deb \
+compiling := $(filter-out clean help deps demo bench chaos fuzz coverage check check-% lint lint-% dist deb build-deb \
 	uninstall,\
 	$(or $(MAKECMDGOALS),all))
 
@@ -106,6 +106,11 @@ cflags := -std=c11 -pthread $(warnings) -fPIE -ffunction-sections -fdata-section
 	-ffile-prefix-map='$(CURDIR)'=. $(CFLAGS)
 ldflags := -pie -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed -Wl,--gc-sections $(sanitizing) $(CFLAGS) $(LDFLAGS)
 
+# Of `make coverage`: the counters are written before _exit as well.
+ifeq ($(COVERAGE),1)
+flush := $(BUILD)/coverage/flush.o -Wl,--wrap=_exit
+endif
+
 # V=1 shows the commands.
 say = $(if $(V),,@echo '  $(1)';)
 
@@ -126,8 +131,8 @@ ifneq ($(TLS),0)
 	@$(if $(filter 1,$(TLS)),exit 1,true)
 endif
 
-$(program): $(objects) $(BUILD)/.link
-	$(call say,link $@)$(link) -o $@ $(objects) $(libraries)
+$(program): $(objects) $(filter %.o,$(flush)) $(BUILD)/.link
+	$(call say,link $@)$(link) -o $@ $(objects) $(flush) $(libraries)
 
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/.compile | $(embedded).h
 	@mkdir -p $(@D)
@@ -159,7 +164,8 @@ $(BUILD)/.compile: text = $(compile)
 $(BUILD)/.link: text = $(link) $(objects) $(libraries)
 $(BUILD)/.moduledir: text = $(MODULEDIR)
 $(BUILD)/.scripts: text = $(scripts)
-$(BUILD)/.compile $(BUILD)/.link $(BUILD)/.moduledir $(BUILD)/.scripts: libraries-present
+$(BUILD)/.compile $(BUILD)/.link $(BUILD)/.moduledir $(BUILD)/.scripts $(BUILD)/fuzz/.compile: \
+	libraries-present
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(text))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(text))' >$@
 
@@ -209,7 +215,9 @@ test-tools: $(tools)
 # --- Tests -------------------------------------------------------------------------------------
 
 # TESTS=tests/loss.bats or TESTS=tests/unit/test_url.c runs only these.
-TESTS ?= $(unit_sources) $(sort $(wildcard tests/*.bats))
+# strace and valgrind look at the program as it is, not at a sanitizer or at counters.
+plain_only := $(if $(sanitizers)$(COVERAGE),tests/inject.bats tests/valgrind.bats)
+TESTS ?= $(unit_sources) $(filter-out $(plain_only),$(sort $(wildcard tests/*.bats)))
 selected := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(TESTS))
 
 .PHONY: check
@@ -256,26 +264,81 @@ run-tests: tests
 		[ ! -e "$$finding" ] || { cat $(findings).* >&2; echo "the sanitizers found something" >&2; exit 1; }; \
 	done
 
-# --- Fuzzing: each target of tests/fuzz for SECONDS, from its own corpus ---------------------------
+# --- Coverage ------------------------------------------------------------------------------------
+
+COVERAGE_LEAST ?= 90
+
+.PHONY: coverage
+coverage: ## line coverage of src by the tests, by floor; fails below 90 % (TESTS=… selects)
+	@tests/tools/deps ci
+	@rm -f $$(find build-coverage -name '*.gcda' 2>/dev/null)
+	-@$(MAKE) --no-print-directory BUILD=build-coverage COVERAGE=1 \
+		CFLAGS='-O0 -g --coverage -fprofile-update=atomic' run-tests
+	@gcovr --root . --filter src/ --csv build-coverage/lines.csv build-coverage
+	@tests/tools/coverage $(COVERAGE_LEAST) <build-coverage/lines.csv
+
+$(BUILD)/coverage/flush.o: tests/coverage/flush.c $(BUILD)/.compile
+	@mkdir -p $(@D)
+	$(call say,cc $<)$(CC) -std=c11 -D_GNU_SOURCE -pthread -fPIE -O2 -c -o $@ $<
+
+# --- Fuzzing: each target of tests/fuzz for SECONDS, or RUNS times, from its own corpus ------------
 
 fuzz_targets := $(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/*.c)))
+fuzz_compile := clang $(cppflags) -std=c11 -pthread $(warnings) -g -O2 -fsanitize=address,undefined \
+	-fno-sanitize-recover=all
+fuzz_objects := $(filter-out $(BUILD)/fuzz/src/main.o,$(sources:src/%.c=$(BUILD)/fuzz/src/%.o)) \
+	$(BUILD)/fuzz/src/scripts.o
+
+# The program is whole in this one, but for what makes a run slow or unlike the next.
+fuzz_link_server := $(addprefix -Wl$(comma)--wrap=,socket_connect clock_boot_ms clock_wall_ms \
+	deadline_wait token_make token_random_below)
+
+# The longest input, where 1500 bytes are too few to meet every limit.
+fuzz_length_password := 4200
+fuzz_length_reply := 6000
 
 .PHONY: fuzz
-fuzz: ## run the fuzz targets with clang's libFuzzer (SECONDS=20 each)
+fuzz: ## run the fuzz targets with clang's libFuzzer (SECONDS=20 each, or RUNS=10000000)
 	@tests/tools/deps ci
 	@$(MAKE) --no-print-directory $(fuzz_targets:%=run-fuzz-%)
 
-# The corpus of the repository is read, what is found on the way goes to the build folder.
+# The corpus of the repository is read, what is found on the way goes to the build folder. fd 2 is
+# closed for all but libFuzzer, whose own word then does not mix with what the program says.
 run-fuzz-%: $(BUILD)/fuzz/%
 	@mkdir -p $(BUILD)/fuzz/corpus-$*
-	cd $(BUILD)/fuzz && ./$* -max_total_time=$(or $(SECONDS),20) -timeout=5 -max_len=6000 -print_final_stats=0 \
-		-verbosity=0 $(if $(wildcard tests/fuzz/$*.dict),-dict=$(CURDIR)/tests/fuzz/$*.dict) \
-		-artifact_prefix=$*- corpus-$* $(CURDIR)/tests/fuzz/corpus/$*
+	@cd $(BUILD)/fuzz && { ./$* $(if $(RUNS),-runs=$(RUNS),-max_total_time=$(or $(SECONDS),20)) -timeout=5 \
+		-max_len=$(or $(fuzz_length_$*),1500) -malloc_limit_mb=64 -close_fd_mask=2 -print_final_stats=1 \
+		$(if $(wildcard tests/fuzz/$*.dict),-dict=$(CURDIR)/tests/fuzz/$*.dict) -artifact_prefix=$*- \
+		corpus-$* $(CURDIR)/tests/fuzz/corpus/$* </dev/null >$*.log 2>&1 || { tail -n 40 $*.log >&2; \
+		echo "$*: the input is in $(BUILD)/fuzz" >&2; exit 1; }; }
+	@awk -v name='$*' '/\tDONE / { coverage = $$4 } /^Done / { runs = $$2; time = $$5 } \
+		END { printf "  fuzz %-10s %s runs in %s s, %s edges\n", name, runs, time, coverage }' \
+		$(BUILD)/fuzz/$*.log
 
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(embedded).c $(filter-out src/main.c,$(sources))
+# Keeps of the inputs found so far what adds to the coverage, in as few and short files as will do.
+fuzz-merge-%: $(BUILD)/fuzz/%
+	@rm -rf $(BUILD)/fuzz/merged-$* && mkdir -p $(BUILD)/fuzz/merged-$*
+	cd $(BUILD)/fuzz && ./$* -merge=1 -close_fd_mask=2 merged-$* $(CURDIR)/tests/fuzz/corpus/$* \
+		corpus-$* </dev/null
+
+$(BUILD)/fuzz/.compile: text = $(fuzz_compile)
+$(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/%.o $(fuzz_objects)
+	$(call say,link $@)clang -g -pthread -fsanitize=fuzzer,address,undefined $(fuzz_link_$*) -o $@ \
+		$< $(fuzz_objects) $(libraries)
+
+$(BUILD)/fuzz/tests/%.o: tests/fuzz/%.c tests/fuzz/fuzz.h $(BUILD)/fuzz/.compile | $(embedded).h
 	@mkdir -p $(@D)
-	$(call say,fuzzer $@)clang $(cppflags) -std=c11 -pthread -g -O1 -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize-recover=all -o $@ $< $(filter-out src/main.c,$(sources)) $(embedded).c $(libraries)
+	$(call say,fuzzer $<)$(fuzz_compile) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(BUILD)/fuzz/src/%.o: src/%.c $(BUILD)/fuzz/.compile | $(embedded).h
+	@mkdir -p $(@D)
+	$(call say,fuzzer $<)$(fuzz_compile) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(BUILD)/fuzz/src/scripts.o: $(embedded).c $(BUILD)/fuzz/.compile
+	@mkdir -p $(@D)
+	$(call say,fuzzer $<)$(fuzz_compile) -c -o $@ $<
+
+-include $(fuzz_objects:.o=.d) $(fuzz_targets:%=$(BUILD)/fuzz/tests/%.d)
 
 # --- The model of the protocol ----------------------------------------------------------------
 
@@ -320,7 +383,8 @@ run-bench: $(program) bench-tools $(BUILD)/tools/proxy
 shell_scripts = .ci/run tests/bench/run tests/model/check $(wildcard completions/*.bash) \
 	$(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/* debian/tests/* docs/examples/*)
 suites = $(wildcard tests/*.bats tests/*/*.bats tests/*.bash tests/lib/*.bash tests/bench/*.bash)
-c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch] tests/chaos/*.[ch]))
+c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch] tests/chaos/*.[ch] \
+	tests/fuzz/*.[ch] tests/coverage/*.c))
 
 .PHONY: lint
 lint: ## every static check: both compilers, clang-tidy, cppcheck, the analyzer, scripts, texts

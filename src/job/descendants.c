@@ -5,12 +5,14 @@
 #include "job/descendants.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -199,6 +201,12 @@ int descendants_signal(const struct descendants *who, int signal, pid_t except_g
     }
     free(table.rows);
     return living;
+}
+
+bool descendants_have_ended(void)
+{
+    siginfo_t child;
+    return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
 }
 
 static void add_name(struct text *names, pid_t pid)

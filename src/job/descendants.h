@@ -33,6 +33,12 @@ void descendants_adopt(void);
  */
 int descendants_signal(const struct descendants *who, int signal, pid_t except_group);
 
+/*
+ * Whether this process has no child at all: what is left to ask where /proc cannot be read. A
+ * descendant whose parents have died is a child, since it was adopted.
+ */
+bool descendants_have_ended(void);
+
 /* As descendants_signal with 0, and adds "sleep (4711), …" to `names`. */
 int descendants_name(const struct descendants *who, struct text *names);
 

@@ -4,7 +4,9 @@
  */
 #include "job/detach.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static void leave_caller(int kept)
@@ -19,15 +21,26 @@ static void leave_caller(int kept)
         close(null);
 }
 
-/* Closes what was inherited: all that is not close-on-exec, as ours are. */
+/* What was inherited is what is not close-on-exec, as ours are. */
+static void close_if_inherited(int fd, int kept)
+{
+    int flags = fd > STDERR_FILENO && fd != kept ? fcntl(fd, F_GETFD) : -1;
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0)
+        close(fd);
+}
+
+/* By the list of what is open: a limit of a million descriptors would be as many calls. */
 static void close_inherited(int kept)
 {
-    long most = sysconf(_SC_OPEN_MAX);
-    for (int fd = STDERR_FILENO + 1; fd < most && fd < 65536; fd++) {
-        int flags = fcntl(fd, F_GETFD);
-        if (flags >= 0 && (flags & FD_CLOEXEC) == 0 && fd != kept)
-            close(fd);
-    }
+    DIR *open_ones = opendir("/proc/self/fd");
+    long most = open_ones == NULL ? sysconf(_SC_OPEN_MAX) : 0;
+    const struct dirent *entry;
+    while (open_ones != NULL && (entry = readdir(open_ones)) != NULL)
+        close_if_inherited((int)strtol(entry->d_name, NULL, 10), kept);
+    for (int fd = 0; fd < most && fd < 65536; fd++)
+        close_if_inherited(fd, kept);
+    if (open_ones != NULL)
+        closedir(open_ones);
 }
 
 pid_t detach_spawn(int (*body)(void *context), void *context, int kept)

@@ -20,15 +20,16 @@
 #define PIPE_SLOT  0 /* where the guard keeps its two descriptors */
 #define TIMER_SLOT 1
 
-/* Leaves only the two descriptors that matter, at fixed places. */
+/*
+ * Leaves only the two descriptors that matter, at fixed places. Both come from above the standard
+ * three, which signals.c fills first: no copies are needed, for which there may be no room.
+ */
 static void keep_only(int pipe_end, int timer)
 {
-    int pipe_copy = fcntl(pipe_end, F_DUPFD, TIMER_SLOT + 1);
-    int timer_copy = timer >= 0 ? fcntl(timer, F_DUPFD, TIMER_SLOT + 1) : -1;
-    dup2(pipe_copy, PIPE_SLOT);
+    dup2(pipe_end, PIPE_SLOT);
     close(TIMER_SLOT);
-    if (timer_copy >= 0)
-        dup2(timer_copy, TIMER_SLOT);
+    if (timer >= 0)
+        dup2(timer, TIMER_SLOT);
     if (syscall(SYS_close_range, TIMER_SLOT + 1, ~0U, 0) == 0)
         return;
     for (int fd = TIMER_SLOT + 1; fd < (int)sysconf(_SC_OPEN_MAX); fd++)

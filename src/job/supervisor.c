@@ -213,6 +213,10 @@ static void sweep(struct supervisor *s)
 {
     s->job.except = s->guard.pid;
     int living = descendants_signal(&s->job, s->killing ? SIGKILL : 0, 0);
+    if (living < 0 && s->child_gone) {
+        guard_end(&s->guard); /* a child too; and perhaps its descriptor is what /proc needs */
+        living = descendants_have_ended() ? 0 : living;
+    }
     s->quiet_sweeps = living == 0 ? s->quiet_sweeps + 1 : 0;
     /* waiting for descendants that nobody stops is driven by SIGCHLD, not by a clock */
     bool by_clock = s->killing || (s->stopping && s->child_gone);
@@ -255,11 +259,21 @@ static void child_ended(struct supervisor *s, int status)
     }
 }
 
+/* The next child that has changed; 0 or less: none. Its signal comes once, so no try may be lost. */
+static pid_t next_child(int *status)
+{
+    pid_t pid;
+    do
+        pid = waitpid(-1, status, WNOHANG | WUNTRACED);
+    while (pid < 0 && errno == EINTR);
+    return pid;
+}
+
 static void reap(struct supervisor *s)
 {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    while ((pid = next_child(&status)) > 0) {
         if (pid == s->plan->child && WIFSTOPPED(status)) {
             if (!s->plan->own_group || s->told_to_stop)
                 stop_with_child(s);

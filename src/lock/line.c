@@ -49,7 +49,9 @@ static int64_t watch_until(const struct reply *message)
 {
     const char *digits = message->bytes + strlen("watch ");
     long long ms = strtoll(digits, NULL, 10);
-    return clock_boot_ms() + (ms > 0 ? ms : 0) + LOOK_AFTER_MS;
+    if (ms < 0 || ms > LOOK_LATEST_MS)
+        ms = ms < 0 ? 0 : LOOK_LATEST_MS;
+    return clock_boot_ms() + ms + LOOK_AFTER_MS;
 }
 
 enum woken { WOKEN_LOOK, WOKEN_GO, WOKEN_SIGNAL, WOKEN_LATE };

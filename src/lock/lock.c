@@ -181,7 +181,8 @@ void inside_note_blocker(struct lock *lock, const struct reply *reply)
     int64_t now_ms = inside_number_at(reply, 3, -1);
     blocker->left_ms = inside_number_at(reply, 2, -1);
     blocker->holders = inside_number_at(reply, 4, 1);
-    blocker->ahead = inside_number_at(reply, 5, 0);
+    int64_t ahead = inside_number_at(reply, 5, 0);
+    blocker->ahead = ahead > 0 ? ahead : 0;
     if (reply->items[1].length > 0) {
         bool held = blocker->holder.kind == HOLDER_HELD;
         lock->known_fence = blocker->holder.fence;

@@ -5,7 +5,6 @@
  */
 #include "redis/reply.h"
 
-#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,16 +207,16 @@ bool reply_is(const struct reply *reply, const char *text)
 
 bool reply_number(const struct reply *reply, int64_t *number)
 {
-    if (reply->kind == REPLY_INTEGER) {
-        *number = reply->integer;
-        return true;
-    }
-    if (reply->kind != REPLY_STRING || reply->length == 0)
+    int64_t value = reply->integer;
+    if (reply->kind == REPLY_STRING && reply->length > 0) {
+        char *end;
+        value = strtoll(reply->bytes, &end, 10); /* at a limit where it is larger */
+        if (end != reply->bytes + reply->length)
+            return false;
+    } else if (reply->kind != REPLY_INTEGER) {
         return false;
-    char *end;
-    errno = 0;
-    long long value = strtoll(reply->bytes, &end, 10);
-    if (errno != 0 || end != reply->bytes + reply->length)
+    }
+    if (value > REPLY_NUMBER_MAX || value < -REPLY_NUMBER_MAX)
         return false;
     *number = value;
     return true;

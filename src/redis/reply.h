@@ -32,7 +32,12 @@ struct reply {
 /* Whether `reply` is a string or status with exactly these characters. */
 bool reply_is(const struct reply *reply, const char *text);
 
-/* The number in an INTEGER or in a STRING of digits. false: neither; `*number` untouched. */
+/*
+ * The number in an INTEGER or in a STRING of digits. false: neither, or beyond REPLY_NUMBER_MAX;
+ * `*number` untouched.
+ */
+#define REPLY_NUMBER_MAX                                                                           \
+    (INT64_C(1) << 53) /* scripts count no further; sums of a few never overflow */
 bool reply_number(const struct reply *reply, int64_t *number);
 
 struct reply_reader;

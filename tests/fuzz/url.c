@@ -4,20 +4,9 @@
  * The first byte chooses; the rest is the text. Anything may be refused, but what is taken must be
  * whole, what is shown must be taken again, and no message may tell a password.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/url.h"
+#include "fuzz.h"
 #include "redis/route.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            abort();                                                                               \
-    } while (0)
 
 static void check_taken(const struct url *url)
 {
@@ -90,11 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
         return 0;
-    /* an own block, so that a step past its end is seen */
-    char *text = malloc(size);
-    REQUIRE(text != NULL);
-    memcpy(text, data + 1, size - 1);
-    text[size - 1] = '\0';
+    char *text = fuzz_text(data + 1, size - 1);
     if (data[0] % 4 == 3)
         check_redirect(text, size - 1);
     else
