@@ -21,7 +21,9 @@ JOBS ?= 2
 comma := ,
 hash := \#
 sanitizers := $(subst $(comma), ,$(SANITIZE))
-ifeq ($(sanitizers),)
+ifeq ($(STATIC),1)
+BUILD ?= build-static
+else ifeq ($(sanitizers),)
 BUILD ?= build
 else
 BUILD ?= build-$(patsubst address,asan,$(patsubst thread,tsan,$(firstword $(sanitizers))))
@@ -29,17 +31,18 @@ endif
 
 program := $(BUILD)/redislock
 
-# The TLS module is built where OpenSSL's headers are; TLS=0 leaves it out, TLS=1 insists on it.
+# The TLS module is built where OpenSSL's headers are; TLS=0 leaves it out, TLS=1 insists on it. A
+# static program has it inside.
 tls_module := $(BUILD)/redislock-tls.so
 tls_sources := src/redis/tls/openssl.c src/base/text.c
 tls_objects := $(tls_sources:src/%.c=$(BUILD)/tls/%.o)
 ifneq ($(TLS),0)
-tls := $(shell $(PKG_CONFIG) --exists openssl 2>/dev/null && echo $(tls_module))
+tls := $(if $(STATIC),,$(shell $(PKG_CONFIG) --exists openssl 2>/dev/null && echo $(tls_module)))
 endif
 
 # --- What is built -----------------------------------------------------------------------------
 
-sources := $(sort $(wildcard src/*/*.c) src/main.c)
+sources := $(sort $(wildcard src/*/*.c) src/main.c $(if $(STATIC),src/redis/tls/openssl.c))
 scripts := $(sort $(wildcard src/lua/*.lua src/lua/lib/*.lua))
 embedded := $(BUILD)/lua/scripts
 
@@ -69,8 +72,8 @@ accepted = $(shell echo '$(hash)include <stdio.h>' | \
 	$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo '$(1)')
 
 # Asked only by goals that compile here and now; the others hand over to a make of their own.
-compiling := $(filter-out clean help deps demo bench chaos fuzz coverage check check-% lint lint-% dist deb build-deb \
-	uninstall,\
+compiling := $(filter-out clean help deps demo bench chaos fuzz coverage static check check-% lint \
+	lint-% dist deb build-deb uninstall,\
 	$(or $(MAKECMDGOALS),all))
 
 ifneq ($(compiling),)
@@ -95,6 +98,18 @@ archive = $(firstword $(wildcard $(shell $(PKG_CONFIG) --variable=libdir $(1) 2>
 library = $(or $(if $(filter shared,$(LINK)),,$(call archive,$(1),$(2))),\
 	$(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null))
 libraries := $(call library,hiredis,hiredis) $(call library,libsodium,sodium)
+ifeq ($(STATIC),1)
+libraries += $(shell $(PKG_CONFIG) --static --libs openssl 2>/dev/null)
+endif
+endif
+
+# What makes the program position independent, or one file that needs no other.
+position := -fPIE
+position_link := -pie
+ifeq ($(STATIC),1)
+position := -fno-pie -DREDISLOCK_TLS_BUILTIN
+# without warnings: the linker's, of getaddrinfo, which reads files and asks DNS without a library
+position_link := -static -no-pie -Wl,--no-warnings
 endif
 
 ifneq ($(sanitizers),)
@@ -102,9 +117,9 @@ sanitizing := -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-p
 endif
 
 cppflags := -D_GNU_SOURCE -DREDISLOCK_VERSION='"$(VERSION)"' -Isrc -I$(BUILD) $(library_cflags) $(CPPFLAGS)
-cflags := -std=c11 -pthread $(warnings) -fPIE -ffunction-sections -fdata-sections -fstack-protector-strong $(hardening) $(sanitizing) \
+cflags := -std=c11 -pthread $(warnings) $(position) -ffunction-sections -fdata-sections -fstack-protector-strong $(hardening) $(sanitizing) \
 	-ffile-prefix-map='$(CURDIR)'=. $(CFLAGS)
-ldflags := -pie -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed -Wl,--gc-sections $(sanitizing) $(CFLAGS) $(LDFLAGS)
+ldflags := $(position_link) -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed -Wl,--gc-sections $(sanitizing) $(CFLAGS) $(LDFLAGS)
 
 # Of `make coverage`: the counters are written before _exit as well.
 ifeq ($(COVERAGE),1)
@@ -120,7 +135,7 @@ link := $(CC) $(ldflags)
 # --- Targets -----------------------------------------------------------------------------------
 
 .PHONY: all
-all: $(program) $(or $(tls),without-tls) ## build build/redislock (the default)
+all: $(program) $(if $(STATIC),,$(or $(tls),without-tls)) ## build build/redislock (the default)
 
 # Nobody is to learn it from the first rediss://.
 .PHONY: without-tls
@@ -130,6 +145,10 @@ ifneq ($(TLS),0)
 	@echo "(make deps installs them, TLS=0 says that it is meant so)" >&2
 	@$(if $(filter 1,$(TLS)),exit 1,true)
 endif
+
+.PHONY: static
+static: ## build build-static/redislock: one file, TLS inside, for any Linux of this architecture
+	@$(MAKE) --no-print-directory STATIC=1 all
 
 $(program): $(objects) $(filter %.o,$(flush)) $(BUILD)/.link
 	$(call say,link $@)$(link) -o $@ $(objects) $(flush) $(libraries)
@@ -199,7 +218,7 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/.compile
 # Preloaded into servers: without what belongs to programs, or to the sanitizers.
 $(BUILD)/chaos/clockstep.so: tests/chaos/clockstep.c $(BUILD)/.compile
 	@mkdir -p $(@D)
-	$(call say,cc $<)$(CC) $(cppflags) $(filter-out -fPIE $(sanitizing),$(cflags)) -fPIC -shared -o $@ $<
+	$(call say,cc $<)$(CC) $(cppflags) $(filter-out $(position) $(sanitizing),$(cflags)) -fPIC -shared -o $@ $<
 
 $(BUILD)/chaos/%: tests/chaos/%.c tests/tools/tool.h $(BUILD)/.compile
 	@mkdir -p $(@D)
@@ -229,6 +248,11 @@ check: ## install what the tests need, build, run the unit tests and suites (TES
 check-asan: ## the same under the address and undefined behaviour sanitizers
 	@tests/tools/deps check
 	@$(MAKE) --no-print-directory SANITIZE=address,undefined run-tests
+
+.PHONY: check-static
+check-static: ## the same with the static program
+	@tests/tools/deps check
+	@$(MAKE) --no-print-directory STATIC=1 run-tests
 
 .PHONY: check-tsan
 check-tsan: ## the same under the thread sanitizer

@@ -309,3 +309,17 @@ int text_hex_value(char c)
         return c - '0';
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+const char *text_after(const char *string, const char *word)
+{
+    for (; *word != '\0'; string++, word++) {
+        if (lower(*string) != lower(*word))
+            return NULL;
+    }
+    return string;
+}

@@ -40,6 +40,12 @@ void text_add_visible(struct text *text, const char *bytes, size_t length);
 /* Adds `bytes` as the inside of a JSON string; bytes that are not valid UTF-8 become U+FFFD. */
 void text_add_json(struct text *text, const char *bytes, size_t length);
 
+/*
+ * What follows `word` where `string` begins with it, else NULL. ASCII letters of either case are the
+ * same; unlike strncasecmp(3) no locale is asked, whose tables a plain start need not load.
+ */
+const char *text_after(const char *string, const char *word);
+
 /* The value of a hexadecimal digit as our own encodings write it (0-9, A-F); -1 for anything else. */
 int text_hex_value(char c);
 

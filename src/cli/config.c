@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -165,7 +164,7 @@ static enum exit_status store_defaults(struct load *load)
         const struct option_row *row = &option_rows[i];
         struct setting setting = {.row = row, .value = row->default_value};
 
-        if (row->default_value[0] != '\0')
+        if (row->default_value[0] != '\0' && load->given_by[i] == SOURCE_DEFAULT)
             status = setting_store(load->config, &setting);
     }
     return status;
@@ -332,14 +331,6 @@ static enum exit_status store_all(struct load *load, int argc, char **argv)
 
 /* --- What follows when all values are known ------------------------------------------------- */
 
-/* The cheap question first: under cron stdin is a pipe or a file. */
-static bool stdin_is_terminal(void)
-{
-    struct stat status;
-
-    return fstat(STDIN_FILENO, &status) == 0 && S_ISCHR(status.st_mode) && isatty(STDIN_FILENO);
-}
-
 static void finish(struct load *load)
 {
     struct config *config = load->config;
@@ -347,7 +338,7 @@ static void finish(struct load *load)
     config->ttl_source = load->given_by[OPTION_TTL];
     config->kill_after_source = load->given_by[OPTION_KILL_AFTER];
     if (load->given_by[OPTION_FOREGROUND] == SOURCE_DEFAULT)
-        config->foreground = stdin_is_terminal();
+        config->foreground = isatty(STDIN_FILENO) == 1;
     /* The command does not get it; but its own stdin, stdout and stderr it keeps. */
     if (config->status_fd > STDERR_FILENO)
         fcntl(config->status_fd, F_SETFD, FD_CLOEXEC);

@@ -168,7 +168,7 @@ static bool store_choice(void *field, const struct option_row *row, const char *
     const char *word = row->metavar;
 
     for (int position = 0;; position++) {
-        size_t word_length = strcspn(word, "|");
+        size_t word_length = (size_t)(strchrnul(word, '|') - word);
 
         if (length == word_length && memcmp(word, value, length) == 0) {
             memcpy(field, &position, sizeof position);
@@ -275,6 +275,11 @@ static void hide_password(const struct setting *setting, const char *url, size_t
                     "REDISLOCK_URL or --password-file");
 }
 
+static bool is_gap(char c)
+{
+    return c == ' ' || c == '\t' || c == ',';
+}
+
 /* Where the URL that begins at `text` ends: at a blank, or at a comma behind which another URL begins
  * or nothing stands (within an address of sentinels or of a cluster, a comma stands between hosts). */
 static size_t url_extent(const char *text)
@@ -288,7 +293,7 @@ static size_t url_extent(const char *text)
             continue;
         size_t scheme = strspn(behind, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+");
 
-        if (strspn(behind, " \t,") > 0 || behind[0] == '\0')
+        if (is_gap(behind[0]) || behind[0] == '\0')
             break;
         if (scheme > 0 && strncmp(behind + scheme, "://", 3) == 0)
             break;
@@ -317,7 +322,7 @@ static enum exit_status add_server(struct config *config, const struct setting *
         config->server_count++;
         hide_password(setting, one, (size_t)(text - setting->value));
     }
-    if (one != NULL)
+    if (one != NULL && memchr(one, '@', length) != NULL) /* a password may stand before it */
         secret_wipe_bytes(one, length);
     free(one);
     return status;
@@ -341,7 +346,11 @@ static enum exit_status store_url(struct config *config, const struct setting *s
     if (!adds)
         forget_servers(config);
     before = config->server_count;
-    for (at += strspn(at, " \t,"); *at != '\0' && status == STATUS_OK; at += strspn(at, " \t,")) {
+    while (status == STATUS_OK && *at != '\0') {
+        if (is_gap(*at)) {
+            at++;
+            continue;
+        }
         size_t length = url_extent(at);
 
         if (config->server_count == CONFIG_SERVERS_MAX)

@@ -6,8 +6,8 @@
 
 #include <signal.h>
 #include <stddef.h>
-#include <string.h>
-#include <strings.h>
+
+#include "base/text.h"
 
 #define SIGNAL_MOST 64
 
@@ -32,8 +32,10 @@ static const struct {
 /* One or two decimal digits; -1 for anything else. */
 static int small_number(const char *text)
 {
-    size_t digits = strspn(text, "0123456789");
+    size_t digits = 0;
 
+    while (digits < 3 && text[digits] >= '0' && text[digits] <= '9')
+        digits++;
     if (digits < 1 || digits > 2 || text[digits] != '\0')
         return -1;
     return digits == 1 ? text[0] - '0' : (text[0] - '0') * 10 + text[1] - '0';
@@ -49,22 +51,26 @@ static int realtime_distance(const char *text, char sign)
 
 static int realtime_signal(const char *name)
 {
-    bool from_least = strncasecmp(name, "RTMIN", 5) == 0;
+    const char *from_least = text_after(name, "RTMIN");
+    const char *from_most = text_after(name, "RTMAX");
 
-    if (!from_least && strncasecmp(name, "RTMAX", 5) != 0)
+    if (from_least == NULL && from_most == NULL)
         return -1;
 
-    int distance = realtime_distance(name + 5, from_least ? '+' : '-');
+    int distance =
+        from_least != NULL ? realtime_distance(from_least, '+') : realtime_distance(from_most, '-');
 
     if (distance < 0 || distance > SIGRTMAX - SIGRTMIN)
         return -1;
-    return from_least ? SIGRTMIN + distance : SIGRTMAX - distance;
+    return from_least != NULL ? SIGRTMIN + distance : SIGRTMAX - distance;
 }
 
 static int named_signal(const char *name)
 {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcasecmp(name, names[i].name) == 0)
+        const char *rest = text_after(name, names[i].name);
+
+        if (rest != NULL && *rest == '\0')
             return names[i].number;
     }
     return realtime_signal(name);
@@ -74,8 +80,10 @@ bool signal_parse(const char *text, int *number)
 {
     int found = small_number(text);
 
-    if (found < 0)
-        found = named_signal(strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text);
+    if (found < 0) {
+        const char *name = text_after(text, "SIG");
+        found = named_signal(name != NULL ? name : text);
+    }
     if (found < 1 || found > SIGNAL_MOST)
         return false;
     *number = found;

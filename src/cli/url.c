@@ -8,8 +8,8 @@
 #include "cli/url.h"
 
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/text.h"
 
@@ -27,12 +27,23 @@ static const char has_nul[] = "holds a NUL byte";
 static const char no_host[] = "has no host";
 static const char bad_ipv6[] = "has a bracketed host that is not an IPv6 address";
 static const char no_path[] = "needs an absolute path, as in unix:///run/redis.sock";
+static const char no_memory[] = "cannot be copied: out of memory";
 static const char bad_db[] = "has a database that is not a number from 0 to 1000000";
 
 static bool fail(const char **why, const char *text)
 {
     *why = text;
     return false;
+}
+
+/* The length of what stands before the first of `marks`. Not strcspn: it would load two pages. */
+static size_t length_before(const char *text, const char *marks)
+{
+    size_t length = 0;
+
+    while (text[length] != '\0' && strchr(marks, text[length]) == NULL)
+        length++;
+    return length;
 }
 
 static int hex_value(char c)
@@ -111,7 +122,7 @@ static bool read_password(struct part part, struct secret *password, const char 
     if (part.length > URL_PASSWORD_MAX)
         return fail(why, "has a password of more than 4096 bytes");
     if (!secret_set(password, part.at, part.length))
-        return fail(why, "cannot be copied: out of memory");
+        return fail(why, no_memory);
 
     bool good = decode(part, password->bytes, part.length + 1, bad_percent, why);
     size_t decoded = good ? strlen(password->bytes) : 0;
@@ -249,6 +260,9 @@ static bool read_places(struct part rest, struct url *url, uint16_t port, const 
 {
     bool more = true;
 
+    url->places = calloc(URL_PLACES_MAX, sizeof *url->places);
+    if (url->places == NULL)
+        return fail(why, no_memory);
     while (more) {
         struct part place;
         struct url one = {.port = port};
@@ -292,14 +306,14 @@ static bool read_tail(const char *tail, struct url *url, const char **why)
 static bool parse_places(const char *text, struct url *url, enum url_scheme scheme,
                          const char **why)
 {
-    struct part authority = {text, strcspn(text, "/?#")};
+    struct part authority = {text, length_before(text, "/?#")};
     const char *tail = text + authority.length;
     struct part user;
     struct part password;
 
     take_userinfo(&authority, &user, &password);
     url->scheme = scheme;
-    if (strpbrk(tail, "?#") != NULL)
+    if (tail[length_before(tail, "?#")] != '\0')
         return fail(why, "has a ? or # that such an address does not take");
     if (!read_places(authority, url, scheme == URL_SENTINEL ? SENTINEL_PORT : DEFAULT_PORT, why))
         return false;
@@ -313,7 +327,7 @@ static bool parse_places(const char *text, struct url *url, enum url_scheme sche
 /* [[user]:password@]host[:port][/db] */
 static bool parse_tcp(const char *text, struct url *url, const char **why)
 {
-    struct part authority = {text, strcspn(text, "/?#")};
+    struct part authority = {text, length_before(text, "/?#")};
     const char *tail = text + authority.length;
     struct part user;
     struct part password;
@@ -321,7 +335,7 @@ static bool parse_tcp(const char *text, struct url *url, const char **why)
     take_userinfo(&authority, &user, &password);
     url->scheme = URL_TCP;
     url->port = DEFAULT_PORT;
-    if (strpbrk(tail, "?#") != NULL)
+    if (tail[length_before(tail, "?#")] != '\0')
         return fail(why, "has a ? or # that a redis:// address does not take");
     if (!read_host_and_port(authority, url, why))
         return false;
@@ -334,7 +348,7 @@ static bool parse_tcp(const char *text, struct url *url, const char **why)
 /* /path[?db=N] */
 static bool parse_unix(const char *text, struct url *url, const char **why)
 {
-    struct part path = {text, strcspn(text, "?#")};
+    struct part path = {text, length_before(text, "?#")};
     const char *query = text + path.length;
 
     url->scheme = URL_UNIX;
@@ -347,14 +361,6 @@ static bool parse_unix(const char *text, struct url *url, const char **why)
     if (strncmp(query, "?db=", 4) != 0)
         return fail(why, "has something other than ?db=N after the path");
     return read_db((struct part){query + 4, strlen(query + 4)}, url, why);
-}
-
-/* What follows `scheme`, or NULL where `text` begins otherwise. */
-static const char *after_scheme(const char *text, const char *scheme)
-{
-    size_t length = strlen(scheme);
-
-    return strncasecmp(text, scheme, length) == 0 ? text + length : NULL;
 }
 
 /* The schemes but unix://, each with and without TLS. */
@@ -375,7 +381,7 @@ static const struct {
 
 static bool parse_any(const char *text, struct url *url, const char **why)
 {
-    const char *rest = after_scheme(text, "unix://");
+    const char *rest = text_after(text, "unix://");
 
     for (const char *c = text; *c != '\0'; c++) {
         if ((unsigned char)*c <= ' ' || *c == '\x7f')
@@ -384,7 +390,7 @@ static bool parse_any(const char *text, struct url *url, const char **why)
     if (rest != NULL)
         return parse_unix(rest, url, why);
     for (size_t i = 0; i < SCHEME_COUNT; i++) {
-        rest = after_scheme(text, schemes[i].prefix);
+        rest = text_after(text, schemes[i].prefix);
         if (rest == NULL)
             continue;
         url->tls = schemes[i].tls;
@@ -400,7 +406,7 @@ bool url_parse(const char *text, struct url *url, const char **why)
     struct url parsed = {.password = SECRET_NONE};
 
     if (!parse_any(text, &parsed, why)) {
-        secret_wipe(&parsed.password);
+        url_wipe(&parsed);
         return false;
     }
     *url = parsed;
@@ -410,6 +416,9 @@ bool url_parse(const char *text, struct url *url, const char **why)
 void url_wipe(struct url *url)
 {
     secret_wipe(&url->password);
+    free(url->places);
+    url->places = NULL;
+    url->place_count = 0;
 }
 
 size_t url_find_password(const char *text, size_t *length)
@@ -419,9 +428,9 @@ size_t url_find_password(const char *text, size_t *length)
     struct part password = {text, 0};
 
     for (size_t i = 0; i < SCHEME_COUNT && start == NULL; i++)
-        start = after_scheme(text, schemes[i].prefix);
+        start = text_after(text, schemes[i].prefix);
     if (start != NULL) {
-        struct part authority = {start, strcspn(start, "/?#")};
+        struct part authority = {start, length_before(start, "/?#")};
 
         take_userinfo(&authority, &user, &password);
     }

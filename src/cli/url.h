@@ -42,9 +42,9 @@ struct url {
     char user[URL_USER_MAX + 1]; /* "" when none is named */
     struct secret password;      /* owned; url_wipe releases it */
     int db;                      /* 0 by default */
-    char master[URL_MASTER_MAX + 1];         /* SENTINEL: its name there */
-    int place_count;                         /* SENTINEL, CLUSTER: 1..URL_PLACES_MAX; else 0 */
-    struct url_place places[URL_PLACES_MAX]; /* the first is host and port as well */
+    char master[URL_MASTER_MAX + 1]; /* SENTINEL: its name there */
+    int place_count;                 /* SENTINEL, CLUSTER: 1..URL_PLACES_MAX; else 0 */
+    struct url_place *places;        /* owned; the first is host and port as well; NULL: none */
 };
 
 /*
@@ -58,7 +58,7 @@ struct url {
  */
 bool url_parse(const char *text, struct url *url, const char **why);
 
-/* Wipes the password. */
+/* Wipes the password, frees the places. */
 void url_wipe(struct url *url);
 
 #define URL_SHOWN_MAX ((URL_HOST_MAX + 8) * URL_PLACES_MAX + URL_MASTER_MAX + 64)

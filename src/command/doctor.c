@@ -5,6 +5,7 @@
 #include "command/doctor.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -124,6 +125,7 @@ static void try_mode(struct examination *examination, const struct taking_server
     if (examination->lease == NULL)
         return;
     struct trial trial = {examination, taking_settings(config, examination->lease, servers), false};
+    trial.settings.pid = getpid();
     trial.settings.name = name;
     trial.settings.mode = mode;
     trial.settings.command = "redislock --doctor";
@@ -135,14 +137,12 @@ static void try_mode(struct examination *examination, const struct taking_server
 }
 
 /* A name that no job has. */
-static bool make_scratch_name(struct text *name)
+static void make_scratch_name(struct text *name)
 {
     char token[TOKEN_LENGTH + 1];
-    if (!token_make(token))
-        return false;
+    token_make(token);
     text_add(name, "redislock-doctor-");
     text_add(name, token);
-    return true;
 }
 
 static void examine_one(struct examination *examination, const struct client_settings *server)
@@ -153,8 +153,9 @@ static void examine_one(struct examination *examination, const struct client_set
     examination->url = server->url;
     examination->time_refused = false;
     examination->client = client_open(server);
-    if (examination->client == NULL || !make_scratch_name(&name)) {
-        examine_failure(examination, STATUS_OS, "out of memory, or no randomness");
+    make_scratch_name(&name);
+    if (examination->client == NULL) {
+        examine_failure(examination, STATUS_OS, "out of memory");
     } else if (examine_connection(examination)) {
         examine_server(examination);
         try_mode(examination, &alone, name.at, LOCK_MODE_EXCLUSIVE, "an exclusive");
@@ -177,8 +178,9 @@ static void examine_quorum(struct examination *examination, const struct taking_
     else
         examine_ok("%d servers: %d may fail, %d must agree", servers->count,
                    servers->count - majority, majority);
-    if (examination->lease == NULL || !make_scratch_name(&name))
+    if (examination->lease == NULL)
         return;
+    make_scratch_name(&name);
     examination->status = STATUS_OK;
     try_mode(examination, servers, name.at, LOCK_MODE_EXCLUSIVE, "on a majority, an exclusive");
     if (examination->status == STATUS_OK && status != STATUS_OK)

@@ -96,6 +96,7 @@ static struct supervisor_plan plan_for(struct run *run, const struct child_envir
     const struct config *config = run->config;
     int64_t confirmed = run->taking.locked ? lock_confirmed_ms(run->taking.lock) : 0;
     struct supervisor_plan plan = {
+        .self = run->taking.pid,
         .own_group = !config->foreground,
         .signals = &run->taking.signals,
         .started_ms = clock_boot_ms(),
@@ -176,7 +177,8 @@ static int not_started(const struct run *run, enum spawn_result result)
 static int run_child(struct run *run, const struct child_environment *environment)
 {
     const struct spawn_request request = {run->config->command, environment->entries,
-                                          &run->taking.signals, !run->config->foreground};
+                                          &run->taking.signals, run->taking.pid,
+                                          !run->config->foreground};
     struct supervisor_plan plan = plan_for(run, environment);
     int status =
         taking_interrupted(&run->taking); /* the last moment at which a signal is ours alone */

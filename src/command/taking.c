@@ -99,6 +99,7 @@ static enum lock_result acquire(struct taking *taking, int64_t until)
     struct waiting waiting;
     struct deadline wait = {until, taking->signals.fd};
     waiting_init(&waiting, config);
+    signals_before_waiting(&taking->signals);
     const struct lock_waiting shown = waiting_for_lock(&waiting);
     result = lock_wait(taking->lock, &shown, config->connect_timeout_ms, &wait);
     waiting_end(&waiting);
@@ -233,7 +234,6 @@ struct lock_settings taking_settings(const struct config *config, const struct l
         .name = config->name,
         .prefix = config->prefix,
         .command = "redislock",
-        .pid = getpid(),
         .lease = *lease,
         .min_hold_ms = config->min_hold_ms,
         .mode = mode_of(config),
@@ -246,23 +246,23 @@ struct lock_settings taking_settings(const struct config *config, const struct l
     };
 }
 
-static int open_lock(struct taking *taking, pid_t pid, const char *command)
+static int open_lock(struct taking *taking, const char *command)
 {
     taking_name_servers(&taking->servers, taking->config);
     struct lock_settings settings =
         taking_settings(taking->config, &taking->lease, &taking->servers);
-    settings.pid = pid;
+    settings.pid = taking->pid;
     settings.command = command;
     taking->lock = lock_open(&settings);
     if (taking->lock != NULL)
         return STATUS_OK;
-    log_error("cannot make a token: no memory, or no randomness");
+    log_error("out of memory");
     return STATUS_OS;
 }
 
 int taking_open(struct taking *taking, const struct config *config, pid_t pid, const char *command)
 {
-    *taking = (struct taking){.config = config};
+    *taking = (struct taking){.config = config, .pid = pid};
     int status = check_lease(taking);
     if (status != STATUS_OK)
         return status;
@@ -273,7 +273,7 @@ int taking_open(struct taking *taking, const struct config *config, pid_t pid, c
     if (config->server_count % 2 == 0)
         log_warning("%zu servers bear no more failures than %zu; name an odd number",
                     config->server_count, config->server_count - 1);
-    return open_lock(taking, pid, command);
+    return open_lock(taking, command);
 }
 
 void taking_close(struct taking *taking)

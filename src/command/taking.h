@@ -21,6 +21,7 @@ struct taking_servers {
 
 struct taking {
     const struct config *config;
+    pid_t pid; /* of the process that the lock is shown to belong to */
     struct signals signals;
     struct lease lease;
     struct lock *lock;

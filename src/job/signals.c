@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -66,11 +65,19 @@ bool signals_open(struct signals *signals)
     sigaction(SIGCHLD, &action, &before);
     signals->chld_ignored = before.sa_handler == SIG_IGN;
 
+    add(&shown, fatal, LENGTH(fatal));
+    signals->fd = above_stdio(signalfd(-1, &shown, SFD_CLOEXEC | SFD_NONBLOCK));
+    return signals->fd >= 0;
+}
+
+void signals_before_waiting(const struct signals *signals)
+{
+    sigset_t shown;
+    sigemptyset(&shown);
     for (size_t i = 0; i < LENGTH(fatal); i++)
         if (!is_ignored(fatal[i]))
             sigaddset(&shown, fatal[i]);
-    signals->fd = above_stdio(signalfd(-1, &shown, SFD_CLOEXEC | SFD_NONBLOCK));
-    return signals->fd >= 0;
+    (void)signalfd(signals->fd, &shown, 0);
 }
 
 bool signals_next(const struct signals *signals, struct signalfd_siginfo *info)
@@ -82,7 +89,7 @@ bool signals_next(const struct signals *signals, struct signalfd_siginfo *info)
         while (got < 0 && errno == EINTR);
         if (got != (ssize_t)sizeof(*info))
             return false;
-        if (!is_ignored((int)info->ssi_signo))
+        if (info->ssi_signo == SIGCHLD || !is_ignored((int)info->ssi_signo))
             return true;
     }
 }
@@ -100,29 +107,14 @@ int signals_fatal(const struct signals *signals)
     return 0;
 }
 
-static void drop_pending(int signal)
-{
-    const struct timespec at_once = {0, 0};
-    sigset_t one;
-    sigemptyset(&one);
-    sigaddset(&one, signal);
-    (void)sigtimedwait(&one, NULL, &at_once);
-}
-
 bool signals_before_child(struct signals *signals)
 {
     sigset_t stop;
-    sigset_t pending;
     sigset_t shown;
     sigemptyset(&stop);
     sigaddset(&stop, SIGTSTP);
     if (sigprocmask(SIG_BLOCK, &stop, NULL) != 0)
         return false;
-    if (sigpending(&pending) == 0) {
-        for (size_t i = 0; i < LENGTH(forwarded); i++)
-            if (sigismember(&pending, forwarded[i]) == 1)
-                drop_pending(forwarded[i]);
-    }
     sigemptyset(&shown);
     add(&shown, fatal, LENGTH(fatal));
     add(&shown, forwarded, LENGTH(forwarded));

@@ -26,12 +26,15 @@ struct signals {
  */
 bool signals_open(struct signals *signals);
 
-/* The next signal that ends the run before it began, or 0. */
+/* The next signal that ends the run before it began, or 0; others are dropped. */
 int signals_fatal(const struct signals *signals);
 
+/* Before a wait: what was inherited as ignored will not wake us. */
+void signals_before_waiting(const struct signals *signals);
+
 /*
- * Right before the child is started: from here on TSTP no longer stops us, and what came for a
- * child that was not there yet (USR1, USR2) is dropped. Afterwards the descriptor shows everything.
+ * Right before the child is started: from here on TSTP no longer stops us, and the descriptor shows
+ * everything. signals_fatal afterwards drops what came for a child that was not there yet (USR1).
  */
 bool signals_before_child(struct signals *signals);
 

@@ -11,12 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void become_child(const struct spawn_request *request, pid_t parent)
+static void become_child(const struct spawn_request *request)
 {
     if (request->own_group)
         setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* it died before the line above: nobody would tell us */
+    if (getppid() != request->self) /* it died before the line above: nobody would tell us */
         _exit(1);
     if (request->signals->chld_ignored) {
         struct sigaction action = {.sa_handler = SIG_IGN};
@@ -35,7 +35,6 @@ static int status_of_exec_failure(int error)
 enum spawn_result spawn_child(const struct spawn_request *request, pid_t *pid)
 {
     volatile int failure = 0; /* set by the child in our memory: a pipe would cost four calls */
-    pid_t parent = getpid();
 
     /*
      * vfork: a sixth of a whole wrap is saved where the page tables need not be copied. It returns
@@ -43,7 +42,7 @@ enum spawn_result spawn_child(const struct spawn_request *request, pid_t *pid)
      */
     pid_t child = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
     if (child == 0) {
-        become_child(request, parent);
+        become_child(request);
         failure = errno;
         _exit(status_of_exec_failure(errno));
     }

@@ -13,6 +13,7 @@ struct spawn_request {
     char *const *argv;        /* NULL-terminated; argv[0] is looked up in PATH */
     char *const *environment; /* NULL-terminated, complete */
     const struct signals *signals;
+    pid_t self;     /* this process */
     bool own_group; /* a process group of its own, with the child as its leader */
 };
 

@@ -235,7 +235,7 @@ static void stop_with_child(struct supervisor *s)
 {
     s->told_to_stop = false;
     settle(s); /* the guard ends a job that stays stopped longer than its lease */
-    kill(getpid(), SIGSTOP);
+    kill(s->plan->self, SIGSTOP);
     if (!is_overdue(s))
         signal_group(s, SIGCONT); /* where only we were continued; a second CONT does no harm */
 }
@@ -295,7 +295,7 @@ static bool child_has_it(const struct supervisor *s, const struct signalfd_sigin
     bool hangup = info->ssi_signo == SIGHUP || info->ssi_signo == SIGCONT;
     if (s->plan->own_group || info->ssi_code != SI_KERNEL)
         return false;
-    return !hangup || getsid(0) != getpid();
+    return !hangup || getsid(0) != s->plan->self;
 }
 
 static void forward(struct supervisor *s, const struct signalfd_siginfo *info)
@@ -310,10 +310,17 @@ static void forward(struct supervisor *s, const struct signalfd_siginfo *info)
     signal_group(s, (int)info->ssi_signo);
 }
 
+static bool is_done(const struct supervisor *s)
+{
+    if (!s->child_gone)
+        return false;
+    return !drains(s) || s->quiet_sweeps >= 2;
+}
+
 static void take_signals(struct supervisor *s)
 {
     struct signalfd_siginfo info;
-    while (signals_next(s->plan->signals, &info)) {
+    while (!is_done(s) && signals_next(s->plan->signals, &info)) {
         if (info.ssi_signo == SIGCHLD)
             reap(s);
         else
@@ -345,13 +352,6 @@ static void arm(struct supervisor *s)
     if (s->child_gone || s->killing)
         next = sooner(next, s->sweep_at);
     clock_timer_set(s->timer, next);
-}
-
-static bool is_done(const struct supervisor *s)
-{
-    if (!s->child_gone)
-        return false;
-    return !drains(s) || s->quiet_sweeps >= 2;
 }
 
 static void wait_for_events(struct supervisor *s)
@@ -411,7 +411,7 @@ void supervise(const struct supervisor_plan *plan, struct supervisor_outcome *ou
 {
     struct supervisor s = {.plan = plan,
                            .outcome = outcome,
-                           .job = {getpid(), 0, plan->started_ms, plan->child},
+                           .job = {plan->self, 0, plan->started_ms, plan->child},
                            .guard = GUARD_NONE,
                            .stop_timer = -1,
                            .kill_timer = -1,
@@ -428,6 +428,6 @@ void supervise(const struct supervisor_plan *plan, struct supervisor_outcome *ou
 
 int supervisor_left_running(const struct supervisor_plan *plan, struct text *names)
 {
-    const struct descendants job = {getpid(), 0, plan->started_ms, plan->child};
+    const struct descendants job = {plan->self, 0, plan->started_ms, plan->child};
     return descendants_name(&job, names);
 }

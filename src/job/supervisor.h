@@ -40,6 +40,7 @@ struct supervisor_lease {
 };
 
 struct supervisor_plan {
+    pid_t self; /* this process */
     pid_t child;
     bool own_group; /* else the child is in ours, with the terminal */
     const struct signals *signals;

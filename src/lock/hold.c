@@ -144,24 +144,20 @@ static enum lock_result release_once(struct lock *lock, const struct lock_run_re
                                      bool again, const struct deadline *deadline)
 {
     char residue_storage[HOLDER_VALUE_MAX + 1];
-    char host[HOLDER_FIELD_MAX + 1] = "";
+    struct holder us;
     struct text residue = TEXT_OVER(residue_storage);
     struct script_arguments arguments = {.count = 0};
     int64_t hold = record != NULL ? lock->settings.min_hold_ms : 0;
 
-    if (hold > 0) {
-        struct holder holder;
-        holder_parse(lock->value.at, lock->value.length, &holder);
-        holder_add_residue(&residue, &holder);
-    }
-    if (record != NULL)
-        holder_this_host(host);
+    holder_parse(lock->value.at, lock->value.length, &us);
+    if (hold > 0)
+        holder_add_residue(&residue, &us);
     arguments_add(&arguments, &lock->value);
     arguments_add(&arguments, &lock->mode);
     arguments_add_number(&arguments, hold);
     arguments_add(&arguments, &residue);
     arguments_add_number(&arguments, clock_wall_ms());
-    arguments_add_word(&arguments, host);
+    arguments_add_word(&arguments, record != NULL ? us.host : "");
     arguments_add_number(&arguments, record != NULL ? record->start_ms : 0);
     arguments_add_number(&arguments, record != NULL ? record->duration_ms : 0);
     arguments_add_number(&arguments, record != NULL ? record->status : 0);

@@ -153,7 +153,7 @@ void holder_parse(const char *value, size_t length, struct holder *holder)
         memset(holder, 0, sizeof(*holder)); /* HOLDER_FOREIGN is 0 */
 }
 
-void holder_this_host(char host[HOLDER_FIELD_MAX + 1])
+static void read_host(char host[HOLDER_FIELD_MAX + 1])
 {
     if (gethostname(host, HOLDER_FIELD_MAX) != 0 || host[0] == '\0')
         memcpy(host, "unknown", sizeof("unknown"));
@@ -205,7 +205,7 @@ void holder_add_tail(struct text *text, int64_t ttl_ms, pid_t pid, const char *c
 {
     char host[HOLDER_FIELD_MAX + 1];
     char boot[BOOT_DIGITS + 1];
-    holder_this_host(host);
+    read_host(host);
     read_boot_id(boot);
     text_add_int(text, ttl_ms);
     text_add_char(text, ':');

@@ -59,9 +59,6 @@ void holder_add_tail(struct text *text, int64_t ttl_ms, pid_t pid, const char *c
 /* Adds `value` with another fence. */
 void holder_add_with_fence(struct text *text, const struct text *value, int64_t fence);
 
-/* The name of this host as the value shows it. */
-void holder_this_host(char host[HOLDER_FIELD_MAX + 1]);
-
 /* Adds the value that stays behind for the rest of a minimum hold: `holder` without its token. */
 void holder_add_residue(struct text *text, const struct holder *holder);
 

@@ -46,7 +46,7 @@ struct lock {
     char tail_storage[HOLDER_VALUE_MAX];
     char value_storage[HOLDER_VALUE_MAX + 1];
     char why_before[512]; /* what had failed before a cancellation, which is not to hide it */
-    struct keys keys;     /* the last: lock_open clears what stands before it */
+    struct keys keys;     /* in what lock_open has allocated behind this struct */
 };
 
 /* The arguments of a script, numbers spelled out. */

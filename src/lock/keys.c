@@ -51,49 +51,63 @@ bool keys_decode(const char *encoded, size_t length, struct text *name)
     return name->length > 0 && !name->cut;
 }
 
-static struct text begin(struct keys *keys)
+size_t keys_storage_size(const char *prefix, const char *name)
 {
-    return text_over(keys->storage + keys->used, sizeof(keys->storage) - keys->used);
+    size_t longest = 2 * strlen(prefix) + keys_encoded_length(name) + KEYS_BESIDE;
+    return (KEYS_COUNT + 1) * (longest + 1);
 }
 
-static void finish(struct keys *keys, const struct text *key)
+/* What is left of the storage. The names stand close together, on few pages. */
+struct room {
+    char *at;
+    size_t size;
+};
+
+static struct text begin(const struct room *room)
 {
-    keys->used += key->length + 1;
+    return text_over(room->at, room->size);
 }
 
-static void make_beside(struct keys *keys, enum keys_part part, const char *prefix,
-                        const char *suffix, const char *token)
+static void finish(struct room *room, const struct text *key)
+{
+    room->at += key->length + 1;
+    room->size -= key->length + 1;
+}
+
+static void make_beside(struct keys *keys, struct room *room, enum keys_part part,
+                        const char *prefix, const char *suffix, const char *token)
 {
     const struct text *lock = &keys->all[KEYS_LOCK];
     struct text *key = &keys->all[part];
-    *key = begin(keys);
+    *key = begin(room);
     text_add(key, prefix);
     text_add(key, "{");
     text_add_bytes(key, lock->at, lock->length);
     text_add(key, "}:");
     text_add(key, suffix);
     text_add(key, token);
-    finish(keys, key);
+    finish(room, key);
 }
 
-void keys_make(struct keys *keys, const char *prefix, const char *name, const char *token)
+void keys_make(struct keys *keys, char *storage, const char *prefix, const char *name,
+               const char *token)
 {
+    struct room room = {storage, keys_storage_size(prefix, name)};
     struct text *lock = &keys->all[KEYS_LOCK];
-    keys->used = 0;
-    *lock = begin(keys);
+    *lock = begin(&room);
     text_add(lock, prefix);
     add_encoded(lock, name);
-    finish(keys, lock);
+    finish(&room, lock);
 
-    make_beside(keys, KEYS_STATE, prefix, "state", "");
-    make_beside(keys, KEYS_QUEUE, prefix, "queue", "");
-    make_beside(keys, KEYS_HOLDERS, prefix, "holders", "");
-    make_beside(keys, KEYS_LEASES, prefix, "leases", "");
-    make_beside(keys, KEYS_PROBE, prefix, "probe", "");
-    make_beside(keys, KEYS_TOMBSTONE, prefix, "cancelled:", token);
+    make_beside(keys, &room, KEYS_STATE, prefix, "state", "");
+    make_beside(keys, &room, KEYS_QUEUE, prefix, "queue", "");
+    make_beside(keys, &room, KEYS_HOLDERS, prefix, "holders", "");
+    make_beside(keys, &room, KEYS_LEASES, prefix, "leases", "");
+    make_beside(keys, &room, KEYS_PROBE, prefix, "probe", "");
+    make_beside(keys, &room, KEYS_TOMBSTONE, prefix, "cancelled:", token);
 
     const struct text *queue = &keys->all[KEYS_QUEUE];
-    keys->channel = begin(keys);
+    keys->channel = begin(&room);
     text_add_bytes(&keys->channel, queue->at, queue->length);
     text_add(&keys->channel, ":");
     text_add(&keys->channel, token);

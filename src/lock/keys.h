@@ -14,7 +14,8 @@
 #define KEYS_PREFIX_MAX 128
 #define KEYS_NAME_MAX   512
 #define KEYS_LOCK_MAX   (KEYS_PREFIX_MAX + 3 * KEYS_NAME_MAX)
-#define KEYS_BESIDE_MAX (KEYS_PREFIX_MAX + KEYS_LOCK_MAX + TOKEN_LENGTH + 32)
+#define KEYS_BESIDE     (TOKEN_LENGTH + 32) /* what a key beside has more than two prefixes and NAME */
+#define KEYS_BESIDE_MAX (KEYS_PREFIX_MAX + KEYS_LOCK_MAX + KEYS_BESIDE)
 
 enum keys_part {
     KEYS_LOCK,      /* string: the exclusive holder's value */
@@ -27,15 +28,22 @@ enum keys_part {
     KEYS_COUNT
 };
 
+#define KEYS_STORAGE_MAX ((KEYS_COUNT + 1) * (KEYS_BESIDE_MAX + 1))
+
 struct keys {
     struct text all[KEYS_COUNT]; /* by enum keys_part, as the scripts expect them */
     struct text channel;         /* on which the waiter of this token is called: QUEUE:TOKEN */
-    size_t used;                 /* of storage: the names stand close together, on few pages */
-    char storage[(KEYS_COUNT + 1) * (KEYS_BESIDE_MAX + 1)];
 };
 
-/* Makes all names. `prefix` has no braces and at most KEYS_PREFIX_MAX bytes; NAME 1..KEYS_NAME_MAX. */
-void keys_make(struct keys *keys, const char *prefix, const char *name, const char *token);
+/* Bytes that the names of this lock take, whatever the token; at most KEYS_STORAGE_MAX. */
+size_t keys_storage_size(const char *prefix, const char *name);
+
+/*
+ * Makes all names in `storage`, which has keys_storage_size bytes and outlives `keys`. `prefix` has no
+ * braces and at most KEYS_PREFIX_MAX bytes; NAME 1..KEYS_NAME_MAX; `token` at most TOKEN_LENGTH.
+ */
+void keys_make(struct keys *keys, char *storage, const char *prefix, const char *name,
+               const char *token);
 
 /*
  * Adds the NAME that enc(NAME) stands for. false: no lock is named so, or it does not fit; `name` is

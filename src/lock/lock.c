@@ -51,37 +51,35 @@ static void make_mode(struct lock *lock)
 }
 
 /* Makes a token, and what is named after it. */
-static bool take_token(struct lock *lock)
+static void take_token(struct lock *lock)
 {
-    if (!token_make(lock->token))
-        return false;
-    keys_make(&lock->keys, lock->settings.prefix, lock->settings.name, lock->token);
+    token_make(lock->token);
+    keys_make(&lock->keys, (char *)(lock + 1), lock->settings.prefix, lock->settings.name,
+              lock->token);
     lock->head = TEXT_OVER(lock->head_storage);
     holder_add_head(&lock->head, lock->token);
-    return true;
 }
 
 struct lock *lock_open(const struct lock_settings *settings)
 {
-    struct lock *lock = malloc(sizeof(*lock));
+    bool on_several = settings->server_count > 1;
+    struct lock *lock =
+        calloc(1, sizeof(*lock) + keys_storage_size(settings->prefix, settings->name));
     if (lock == NULL)
         return NULL;
-    memset(lock, 0, offsetof(struct lock, keys)); /* the names' storage is large, and is filled */
     lock->settings = *settings;
     lock->cancel_ms = CANCEL_MS;
-    if (settings->server_count > 1) {
+    if (on_several)
         lock->quorum = quorum_open(settings);
-        if (lock->quorum == NULL || !take_token(lock)) {
-            lock_close(lock);
-            return NULL;
-        }
-        return lock;
-    }
-    lock->client = client_open(&settings->server);
-    if (lock->client == NULL || !take_token(lock)) {
+    else
+        lock->client = client_open(&settings->server);
+    if (lock->quorum == NULL && lock->client == NULL) {
         lock_close(lock);
         return NULL;
     }
+    take_token(lock);
+    if (on_several)
+        return lock;
     make_mode(lock);
     lock->tail = TEXT_OVER(lock->tail_storage);
     lock->value = TEXT_OVER(lock->value_storage);
@@ -269,7 +267,7 @@ void inside_cancel(struct lock *lock, bool skipped)
     lock->in_line = false;
     lock->ticket = 0;
     lock->known_until_ms = 0;
-    (void)take_token(lock); /* the old one is dead: a run that waits on needs another */
+    take_token(lock); /* the old one is dead: a run that waits on needs another */
 }
 
 int64_t lock_fence(const struct lock *lock)

@@ -27,6 +27,7 @@ struct observer {
     size_t node_count;
     const char *prefix;
     struct keys keys;
+    char key_storage[KEYS_STORAGE_MAX];
 };
 
 struct observer *observer_open(const struct client_settings *server, const char *prefix)
@@ -191,7 +192,7 @@ enum lock_result observer_look(struct observer *observer, size_t node, const cha
                                struct observed *observed, const struct deadline *deadline)
 {
     struct script_arguments arguments = {.count = 0};
-    keys_make(&observer->keys, observer->prefix, name, "");
+    keys_make(&observer->keys, observer->key_storage, observer->prefix, name, "");
     arguments_add_number(&arguments, clock_wall_ms());
     arguments_add_number(&arguments, OBSERVE_HOLDERS_MAX);
     const struct script_call call = {
@@ -227,7 +228,7 @@ enum lock_result observer_unlock(struct observer *observer, const char *name,
         arguments[count++] =
             (struct text){.at = (char *)(uintptr_t)holder->value, .length = holder->value_length};
     }
-    keys_make(&observer->keys, observer->prefix, name, "");
+    keys_make(&observer->keys, observer->key_storage, observer->prefix, name, "");
     const struct script_call call = {
         &SCRIPT_UNLOCK, KEYS_LEASES + 1, count, observer->keys.all, arguments, NULL, false};
     const struct reply *reply = NULL;

@@ -7,6 +7,38 @@
 --       6 host  7 start, ms since the epoch  8 duration in ms  9 exit status   ("" for 6: no record)
 --       10 "again": no record unless the place was ours (an earlier try may have recorded it)
 -- Reply {"OK"} | {"GONE"} | {"TAKEN", value}
+
+local function record(verdict)
+  if ARGV[6] ~= '' and (verdict[1] == 'OK' or ARGV[10] ~= 'again') then
+    -- pcall: a full memory may refuse the record, but not undo the release.
+    redis.pcall('HSET', KEYS[2], 'last_host', ARGV[6], 'last_start', ARGV[7], 'last_ms', ARGV[8],
+                'last_status', ARGV[9])
+    redis.pcall('HINCRBY', KEYS[2], 'runs', 1)
+    if verdict[1] ~= 'OK' then
+      redis.pcall('HINCRBY', KEYS[2], 'losses', 1)
+    end
+    redis.pcall('PEXPIRE', KEYS[2], 7776000000) -- KEEP in lib/line.lua
+  end
+  return verdict
+end
+
+-- What a look at the lock says to an exclusive holder.
+local function judge(value)
+  if value == ARGV[1] then
+    return {'OK'}
+  end
+  return value and {'TAKEN', value} or {'GONE'}
+end
+
+-- The way of most runs, without what the line needs: nobody waits, and nothing stays behind.
+if ARGV[2] == 'x' and ARGV[3] == '0' and redis.call('EXISTS', KEYS[3]) == 0 then
+  local verdict = judge(redis.call('GET', KEYS[1]))
+  if verdict[1] == 'OK' then
+    redis.call('DEL', KEYS[1])
+  end
+  return record(verdict)
+end
+
 -- include line
 local waiters = redis.call('EXISTS', queue) == 1
 local hold, now, left = tonumber(ARGV[3]), 0, 0
@@ -19,14 +51,12 @@ end
 local verdict = {'OK'}
 
 if ARGV[2] == 'x' then
-  local value = redis.call('GET', lock)
-  if value ~= ARGV[1] then
-    verdict = value and {'TAKEN', value} or {'GONE'}
-  elseif left > 0 then
+  verdict = judge(redis.call('GET', lock))
+  if verdict[1] == 'OK' and left > 0 then
     -- PEXPIRE first: it passes where memory is full, and then only the old value stands there longer.
     redis.call('PEXPIRE', lock, digits(left))
     redis.pcall('SET', lock, ARGV[4], 'XX', 'KEEPTTL')
-  else
+  elseif verdict[1] == 'OK' then
     redis.call('DEL', lock)
   end
 elseif redis.call('ZREM', holders, ARGV[1]) == 0 then
@@ -36,16 +66,7 @@ elseif left > 0 then
   keep(holders, left + 1000)
 end
 
-if ARGV[6] ~= '' and (verdict[1] == 'OK' or ARGV[10] ~= 'again') then
-  -- pcall: a full memory may refuse the record, but not undo the release.
-  redis.pcall('HSET', state, 'last_host', ARGV[6], 'last_start', ARGV[7], 'last_ms', ARGV[8],
-              'last_status', ARGV[9])
-  redis.pcall('HINCRBY', state, 'runs', 1)
-  if verdict[1] ~= 'OK' then
-    redis.pcall('HINCRBY', state, 'losses', 1)
-  end
-  redis.pcall('PEXPIRE', state, KEEP)
-end
+record(verdict)
 
 if waiters then
   redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))

@@ -1,10 +1,9 @@
 /*
- * Owns a connection: its login, its pipeline, its replies. This room and reply.c are the only ones
- * that know hiredis. May not retry: that is a decision for those who know what is at stake.
+ * Owns a connection: its login, its pipeline, its replies. May not retry: that is a decision for those
+ * who know what is at stake.
  */
 #include "redis/client.h"
 
-#include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,11 +35,14 @@ struct client {
     char address[URL_HOST_MAX + 64];
 };
 
-/* Bytes to send, made by hiredis: freed with free(). */
+/* Bytes to send. */
 struct outgoing {
-    char *bytes;
-    size_t length;
+    struct text text; /* on the heap */
+    bool secret;      /* passwords are in it */
 };
+
+#define OUTGOING_NONE ((struct outgoing){.secret = false})
+#define FRAME_BYTES   32 /* "$", a length and two line ends, with room to spare */
 
 struct client *client_open(const struct client_settings *settings)
 {
@@ -169,43 +171,45 @@ enum server_error client_nonsense(struct client *client, const char *what)
     return SERVER_NONSENSE;
 }
 
-/* Passwords have been in it. */
 static void outgoing_wipe(struct outgoing *outgoing)
 {
-    if (outgoing->bytes == NULL)
-        return;
-    secret_wipe_bytes(outgoing->bytes, outgoing->length);
-    free(outgoing->bytes);
-    outgoing->bytes = NULL;
+    if (outgoing->secret)
+        secret_wipe_bytes(outgoing->text.at, outgoing->text.length);
+    free(outgoing->text.at);
+    *outgoing = OUTGOING_NONE;
 }
 
-/* Adds a command to what goes out. false: no memory. */
+static void add_frame(struct text *text, char kind, size_t number)
+{
+    text_add_char(text, kind);
+    text_add_int(text, (int64_t)number);
+    text_add_bytes(text, "\r\n", 2);
+}
+
+/*
+ * Adds a command to what goes out. false: no memory. Not hiredis' formatting, which counts digits
+ * with printf and grows with realloc: that is slow, and leaves passwords behind where it has been.
+ */
 static bool outgoing_add(struct outgoing *outgoing, const struct client_command *command)
 {
-    char *bytes = NULL;
-    const char *words[CLIENT_WORDS_MAX];
-    memcpy(words, command->words, sizeof(*words) * (size_t)command->count);
-    /* the casts serve both hiredis 0.14 (int) and 1.x (long long) */
-    long long made =
-        (long long)redisFormatCommandArgv(&bytes, command->count, words, command->lengths);
-    if (made < 0)
+    size_t most = outgoing->text.length + FRAME_BYTES;
+    for (int i = 0; i < command->count; i++)
+        most += command->lengths[i] + FRAME_BYTES;
+    char *storage = malloc(most);
+    if (storage == NULL)
         return false;
-    size_t length = (size_t)made;
-    if (outgoing->bytes == NULL) {
-        *outgoing = (struct outgoing){bytes, length};
-        return true;
+    struct text text = text_over(storage, most);
+    text_add_bytes(&text, outgoing->text.at, outgoing->text.length);
+    add_frame(&text, '*', (size_t)command->count);
+    for (int i = 0; i < command->count; i++) {
+        add_frame(&text, '$', command->lengths[i]);
+        text_add_bytes(&text, command->words[i], command->lengths[i]);
+        text_add_bytes(&text, "\r\n", 2);
     }
-    char *grown = malloc(outgoing->length + length); /* realloc would leave a password behind */
-    if (grown != NULL) {
-        memcpy(grown, outgoing->bytes, outgoing->length);
-        memcpy(grown + outgoing->length, bytes, length);
-        length += outgoing->length;
-        outgoing_wipe(outgoing);
-        outgoing->bytes = grown;
-        outgoing->length = length;
-    }
-    redisFreeCommand(bytes);
-    return grown != NULL;
+    bool secret = outgoing->secret;
+    outgoing_wipe(outgoing);
+    *outgoing = (struct outgoing){text, secret};
+    return true;
 }
 
 static const char *user_of(const struct client *client)
@@ -240,6 +244,7 @@ static int add_login(const struct client *client, struct outgoing *outgoing)
         struct client_command auth = {user != NULL ? 3 : 2, words, lengths};
         if (!outgoing_add(outgoing, &auth))
             return -1;
+        outgoing->secret = has_password;
         count++;
     }
     if (client->settings.url->db != 0) {
@@ -363,13 +368,14 @@ static enum server_error send_all(struct client *client, struct outgoing *outgoi
                                   const struct deadline *deadline)
 {
     why_begin(client);
-    return stream_send(&client->stream, outgoing->bytes, outgoing->length, deadline, &client->why);
+    return stream_send(&client->stream, outgoing->text.at, outgoing->text.length, deadline,
+                       &client->why);
 }
 
 /* Logs in ahead of the commands where they must not run on a refused login's leftovers. */
 static enum server_error login_first(struct client *client, const struct deadline *deadline)
 {
-    struct outgoing outgoing = {NULL, 0};
+    struct outgoing outgoing = OUTGOING_NONE;
     int count = add_login(client, &outgoing);
     enum server_error error = SERVER_OK;
     if (count != 0)
@@ -411,7 +417,7 @@ static enum server_error exchange(struct client *client, const struct client_com
     if (error != SERVER_OK)
         return error;
 
-    struct outgoing outgoing = {NULL, 0};
+    struct outgoing outgoing = OUTGOING_NONE;
     int logins = client->logged_in ? 0 : add_login(client, &outgoing);
     bool complete = logins >= 0 && (!client->subscribed || outgoing_add(&outgoing, &unsubscribe));
     for (int i = 0; i < count && complete; i++)
