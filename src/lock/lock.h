@@ -67,7 +67,7 @@ struct lock_blocker {
     int64_t slots;   /* after LOCK_OTHER_SLOTS: the N in use; 1 for a lock without slots */
 };
 
-/* NULL: no memory, or no randomness. Does not connect. */
+/* NULL: no memory. Does not connect. */
 struct lock *lock_open(const struct lock_settings *settings);
 void lock_close(struct lock *lock);
 

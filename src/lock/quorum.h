@@ -11,7 +11,7 @@
 
 struct quorum;
 
-/* NULL: no memory, or no randomness. */
+/* NULL: no memory. */
 struct quorum *quorum_open(const struct lock_settings *settings);
 void quorum_close(struct quorum *quorum);
 
