@@ -4,17 +4,21 @@
 #include "base/event.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
+#define EVENT_BYTES 4096
+
 void event_begin(struct event *event, int fd, const char *what, const char *name)
 {
-    event->fd = fd;
-    if (fd < 0)
+    char *storage = fd >= 0 ? malloc(EVENT_BYTES) : NULL;
+    event->fd = storage != NULL ? fd : -1;
+    if (storage == NULL)
         return;
-    event->line = TEXT_OVER(event->storage);
+    event->line = text_over(storage, EVENT_BYTES);
     text_add(&event->line, "{\"event\":\"");
     text_add(&event->line, what);
     text_add(&event->line, "\",\"time\":\"");
@@ -57,4 +61,5 @@ void event_send(struct event *event)
     do
         written = write(event->fd, event->line.at, event->line.length);
     while (written < 0 && errno == EINTR);
+    free(event->line.at);
 }

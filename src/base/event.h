@@ -8,8 +8,8 @@
  *     event_int(&event, "fence", fence);
  *     event_send(&event);
  *
- * With fd -1 all of it does nothing. A reader that has gone away is not an error: the job goes on.
- * Safe from several threads: an event lives on its caller's stack.
+ * With fd -1, or without memory, all of it does nothing. A reader that has gone away is not an error:
+ * the job goes on. Every event that was begun is sent, which frees it. Safe from several threads.
  */
 #ifndef REDISLOCK_BASE_EVENT_H
 #define REDISLOCK_BASE_EVENT_H
@@ -20,8 +20,7 @@
 
 struct event {
     int fd;
-    struct text line;
-    char storage[4096];
+    struct text line; /* on the heap: large on a stack, it would cost a run without events a page */
 };
 
 void event_begin(struct event *event, int fd, const char *what, const char *name);

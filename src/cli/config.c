@@ -245,25 +245,6 @@ static enum exit_status read_sentinel_password(struct load *load)
     return setting_refuse(given, given->value, message.at);
 }
 
-/* Two databases of one server fail together. */
-static void show_without_database(const struct url *url, char *out, size_t size)
-{
-    struct url plain = *url;
-
-    plain.db = 0;
-    url_show(&plain, out, size);
-}
-
-static bool is_same_server(const struct url *a, const struct url *b)
-{
-    char one[URL_SHOWN_MAX];
-    char other[URL_SHOWN_MAX];
-
-    show_without_database(a, one, sizeof one);
-    show_without_database(b, other, sizeof other);
-    return strcmp(one, other) == 0;
-}
-
 /* What a quorum cannot do, and what would be none. */
 static enum exit_status check_servers(const struct load *load)
 {
@@ -275,7 +256,7 @@ static enum exit_status check_servers(const struct load *load)
         return STATUS_OK;
     for (size_t i = 1; i < config->server_count; i++) {
         for (size_t j = 0; j < i; j++) {
-            if (is_same_server(&config->servers[i], &config->servers[j])) {
+            if (url_same_server(&config->servers[i], &config->servers[j])) {
                 log_error("--url: a server is named twice; a quorum needs independent servers");
                 return refused(load, OPTION_URL, OPTION_URL);
             }

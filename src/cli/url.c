@@ -421,6 +421,19 @@ void url_wipe(struct url *url)
     url->place_count = 0;
 }
 
+bool url_same_server(const struct url *a, const struct url *b)
+{
+    bool same = a->scheme == b->scheme && a->tls == b->tls && a->port == b->port &&
+                a->place_count == b->place_count && strcmp(a->host, b->host) == 0 &&
+                strcmp(a->path, b->path) == 0 && strcmp(a->master, b->master) == 0;
+
+    for (int i = 0; i < a->place_count && same; i++) {
+        same = a->places[i].port == b->places[i].port &&
+               strcmp(a->places[i].host, b->places[i].host) == 0;
+    }
+    return same;
+}
+
 size_t url_find_password(const char *text, size_t *length)
 {
     const char *start = NULL;

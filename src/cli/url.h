@@ -63,6 +63,9 @@ void url_wipe(struct url *url);
 
 #define URL_SHOWN_MAX ((URL_HOST_MAX + 8) * URL_PLACES_MAX + URL_MASTER_MAX + 64)
 
+/* Whether two addresses name one server, in whatever database and as whatever user. */
+bool url_same_server(const struct url *a, const struct url *b);
+
 /*
  * Writes the address without any secret into `out` (redis://host:6379/2, unix:///run/redis.sock):
  * what messages show. Always NUL-terminated, cut at `size`.
