@@ -73,7 +73,8 @@ refuses_script() { # LINES EXPECTED
     refuses_include redis/socket.c '<hiredis.h>' "hiredis is for"
     refuses_include base/log.c '<sodium.h>' "libsodium is for"
     refuses_include base/secret.h '<sodium.h>' "libsodium is for"
-    accepts_include redis/client.c '<hiredis/hiredis.h>'
+    refuses_include redis/client.c '<hiredis/hiredis.h>' "hiredis is for"
+    accepts_include redis/reply.c '<hiredis/hiredis.h>'
     accepts_include base/token.c '<sodium.h>'
 }
 
