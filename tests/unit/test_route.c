@@ -112,8 +112,8 @@ static void test_visit(void)
 
 static void test_empty_host(void)
 {
-    const struct url url = {
-        .scheme = URL_CLUSTER, .place_count = 2, .places = {{"p", 1}, {"q", 2}}};
+    struct url_place places[] = {{"p", 1}, {"q", 2}};
+    const struct url url = {.scheme = URL_CLUSTER, .place_count = 2, .places = places};
     struct route route = {.next = 1};
     struct redirect moved = to(false, "", 7);
 
@@ -126,8 +126,8 @@ static void test_empty_host(void)
 
 static void test_next_place(void)
 {
-    const struct url url = {
-        .scheme = URL_CLUSTER, .place_count = 2, .places = {{"p", 1}, {"q", 2}}};
+    struct url_place places[] = {{"p", 1}, {"q", 2}};
+    const struct url url = {.scheme = URL_CLUSTER, .place_count = 2, .places = places};
     struct route route = {.next = 0};
     struct redirect moved = to(false, "a", 7);
 
