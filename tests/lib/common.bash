@@ -31,6 +31,11 @@ source "$ROOT/tests/lib/faults.bash"
 # shellcheck source=tests/lib/assert.bash
 source "$ROOT/tests/lib/assert.bash"
 
+# Whether the program under test needs no other file, as `make static` builds it.
+is_static() {
+    ! readelf -lW "$REDISLOCK_BIN" | grep -q INTERP
+}
+
 # Enters the scope whose folder is $1. A deep TMPDIR would make socket paths too long for the
 # kernel (107 bytes): then the room is elsewhere, and leaves a note where.
 _room_enter() {
