@@ -55,9 +55,10 @@ first() {
 
 # pause: as when the host stands still: nothing of the first holder runs any more. Then its lock expires.
 pause() {
-    kill -STOP "$GUARD" "$first"
+    kill -STOP "$first"
+    wait_until 5000 process_stopped "$first" # else it sees that its guard is stopped, and starts another
+    kill -STOP "$GUARD"
     kill -STOP -- "-$CHILD"
-    wait_until 5000 process_stopped "$first"
     wait_until 5000 process_stopped "$CHILD"
     wait_until 5000 key_absent "lock:$NAME"
 }
