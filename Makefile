@@ -208,7 +208,7 @@ test-tools: $(tools)
 
 # --- Tests -------------------------------------------------------------------------------------
 
-# TESTS=tests/loss.bats or TESTS=tests/unit/test_url.c runs only these.
+# TESTS=tests/faults-lost.bats or TESTS=tests/unit/test_url.c runs only these.
 TESTS ?= $(unit_sources) $(sort $(wildcard tests/*.bats))
 selected := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(TESTS))
 
