@@ -6,6 +6,7 @@
 bats_require_minimum_version 1.5.0
 
 load lib/common
+load lib/page
 
 # One build of the archive in each of two folders, for all tests here. What this make was told (another
 # compiler, a sanitizer) holds for them too, but for its folder.
@@ -101,7 +102,7 @@ installed() {
 # The rows of tests/tools/deps for apt-get, of a tier, without what each Debian has or build-essential brings.
 needed_for() {
     awk -v tier="$1" '$1 == tier && NF == 6 { print $3 }' "$ROOT/tests/tools/deps" |
-        grep -vxE 'gcc|make|libc6-dev|bash' | sort -u
+        grep -vxE 'gcc|make|libc6-dev|bash|util-linux' | sort -u
 }
 
 @test "the package is built with what make deps installs for a build" {
@@ -114,45 +115,21 @@ needed_for() {
         "$({ needed_for demo && needed_for check; } | sort -u)" ]
 }
 
-# --- the examples: they are the README's and the manual page's, which other suites run ---
+# --- the examples: they are the manual pages', which other suites run ---
 
-# readme_block LINE: the README's code block that has LINE, with its end.
-readme_block() {
-    awk -v line="$1" '
-        /^```[a-z]+$/ { inside = 1; block = ""; found = 0; next }
-        /^```$/ { if (inside && found) { printf "%s", block; exit } inside = 0 }
-        inside { block = block $0 "\n"; if ($0 == line) found = 1 }' "$ROOT/README.md"
-}
-
-same_as_readme() { # EXAMPLE LINE
-    readme_block "$2" >"$ROOM/block"
-    diff "$ROOM/block" "$ROOT/docs/examples/$1"
-}
-
-@test "the examples are the README's" {
-    same_as_readme crontab 'REDISLOCK_URL=redis://cache.internal'
-    same_as_readme deploy-in-steps.sh 'export REDISLOCK_TOKEN # between steps: a variable that is not shown in logs'
-    same_as_readme exclusive.sh 'fence=$(redislock --attach --print fence -w 10m nightly-report) || exit'
-    same_as_readme nightly-report.service '# /etc/systemd/system/nightly-report.service'
-    same_as_readme nightly-report.timer '# /etc/systemd/system/nightly-report.timer'
-    [ "$(ls "$ROOT/docs/examples")" = "crontab
-deploy-in-steps.sh
-exclusive.sh
-nightly-report.service
-nightly-report.timer
-redislock.conf" ]
-}
-
-@test "the example of /etc/redislock.conf is the manual page's, and is read to its last line" {
-    sed -n '/^A file may look like this/,/^\.Ed/p' "$ROOT/man/redislock.1" | grep '^[#R]' |
-        diff - "$ROOT/docs/examples/redislock.conf"
-    redis_start --tcp
-    printf 'secret\n' >"$ROOM/password"
-    rcli acl setuser cron on '>secret' '~*' '&*' '+@all'
-    # Its places are ours.
-    sed -e "s,cache\.internal:6379,127.0.0.1:$(redis_port)," -e "s,/etc/redislock.password,$ROOM/password," \
-        "$ROOT/docs/examples/redislock.conf" >"$ROOM/redislock.conf"
-    run -0 env REDISLOCK_CONFIG="$ROOM/redislock.conf" "$REDISLOCK_BIN" nightly-report -- \
-        redis-cli -s "$SOCK" -n 2 pttl lock:nightly-report
-    ((output > 110000 && output <= 120000))
+@test "the examples are the manual pages', word for word" {
+    local file name page
+    while read -r file name page; do
+        PAGE=$page example "$name" >"$ROOM/block"
+        diff "$ROOM/block" "$ROOT/docs/examples/$file"
+        printf '%s\n' "$file" >>"$ROOM/files"
+    done <<'END'
+crontab                crontab                redislock-recipes.7
+deploy-in-steps.sh     deploy                 redislock-recipes.7
+exclusive.sh           attach-fence           redislock-recipes.7
+nightly-report.service nightly-report.service redislock-recipes.7
+nightly-report.timer   nightly-report.timer   redislock-recipes.7
+redislock.conf         file                   redislock.conf.5
+END
+    [ "$(LC_ALL=C ls "$ROOT/docs/examples")" = "$(<"$ROOM/files")" ]
 }

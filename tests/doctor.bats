@@ -5,6 +5,7 @@
 
 load lib/common
 load lib/locks
+load lib/namespace
 load lib/queue
 load lib/trouble
 load lib/scripts
@@ -91,6 +92,26 @@ works() {
     verdict warning 'a restart may lose locks \(no append-only file\)'
     grep -vqE '^(ok      |warning |failure )  [^ ]' <<<"$output" && fail "a line of another form: $output"
     nothing_left
+}
+
+@test "where no server is named, a job that finds none and --doctor say so, and nobody else" {
+    namespace_start # where certainly nobody listens on the default port
+    export REDISLOCK_CONNECT_TIMEOUT=0.2 REDISLOCK_CONFIG=/dev/null
+    local unnamed='^redislock: job: redis://127.0.0.1:6379: Connection refused; no working Redis'
+    run --separate-stderr "$REDISLOCK_BIN" job -- true
+    assert_status 69
+    assert_one_line "$unnamed \\(no server was named by --url, REDISLOCK_URL or the configuration file\\)\$"
+    run --separate-stderr "$REDISLOCK_BIN" --doctor
+    assert_status 69
+    verdict warning 'no server is named, so each host asks one of its own: '
+    verdict failure 'Connection refused'
+
+    REDISLOCK_URL=redis://127.0.0.1 run --separate-stderr "$REDISLOCK_BIN" job -- true
+    assert_status 69
+    assert_one_line "$unnamed\$"
+    REDIS_URL=redis://127.0.0.1 run --separate-stderr "$REDISLOCK_BIN" --doctor
+    assert_status 69
+    no_verdict warning
 }
 
 @test "--doctor takes no operand, and a full disk behind it is an error" {

@@ -535,10 +535,10 @@ answer_yes() {
     assert_line_output '^removed$'
     assert_no_key lock:job
 
-    local kind
+    local kind # with a lease that also a busy machine extends in time
     for kind in -s -S3; do
-        hold one "$kind" -t 2 job
-        hold two "$kind" -t 2 job
+        hold one "$kind" -t 6 job
+        hold two "$kind" -t 6 job
         run --separate-stderr lock --unlock --force job
         assert_status 0
         assert_equal "$(grep -c '^job: ' <<<"$output")" 2

@@ -101,7 +101,7 @@ cron_line() {
     line=$(grep -E '^[0-9*]' "$1" | sed -n "$2p" | sed -E 's/^([^ ]+ +){5}//')
     [[ -n $line && $line != *%* ]] || fail "no line for cron: $line" # it reads a % as a newline
     script_for line env -i HOME="$HOME_DIR" LOGNAME=root SHELL=/bin/sh \
-        PATH="${CRON_PATH:-/usr/bin:/bin}" "${assignments[@]}" /bin/sh -c "$line"
+        PATH=/usr/bin:/bin "${assignments[@]}" /bin/sh -c "$line"
 }
 
 # script_for NAME COMMAND...: makes ./NAME, which runs COMMAND.
@@ -114,7 +114,6 @@ script_for() {
 @test "the first line of the README, on two hosts at once: one runs, the other says who" {
     blocks crontab
     here "$ROOM/crontab.1"
-    export CRON_PATH=$ROOM/bin:/usr/bin:/bin # as a package installs it
     : >wait.report.sh
     cron_line "$ROOM/crontab.1" 1
     spawn one ./line

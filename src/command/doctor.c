@@ -206,6 +206,9 @@ int command_doctor(const struct config *config)
     struct lease lease;
     struct examination examination = {.config = config};
     taking_name_servers(&servers, config);
+    if (config->servers_source == SOURCE_DEFAULT)
+        examine_warning("no server is named, so each host asks one of its own: give --url, "
+                        "REDISLOCK_URL, or a line in " REDISLOCK_CONFIG_FILE);
     examine_lease(&examination, &lease);
     for (int i = 0; i < servers.count; i++) {
         char shown[URL_SHOWN_MAX];

@@ -151,7 +151,10 @@ int report_failure(const struct config *config, const char *why, enum lock_resul
         log_error("%s", why);
         return STATUS_OS;
     case LOCK_UNAVAILABLE:
-        log_error("%s; no working Redis", why);
+        log_error("%s; no working Redis%s", why,
+                  config->servers_source == SOURCE_DEFAULT
+                      ? " (no server was named by --url, REDISLOCK_URL or the configuration file)"
+                      : "");
         return STATUS_UNAVAILABLE;
     case LOCK_OK:
     case LOCK_HELD:

@@ -159,7 +159,8 @@ content() {
     install_there "$CLEAN" /room/redislock.deb
     [ "$(enter "$CLEAN" redislock --version)" = "redislock $(<"$ROOT/VERSION")" ]
     local file
-    for file in bin/redislock share/man/man1/redislock.1.gz share/bash-completion/completions/redislock \
+    for file in bin/redislock share/man/{man1/redislock.1,man5/redislock.conf.5,man7/redislock-recipes.7}.gz \
+        share/bash-completion/completions/redislock \
         share/zsh/vendor-completions/_redislock share/fish/vendor_completions.d/redislock.fish \
         share/doc/redislock/{copyright,README.md.gz,CHANGELOG.md,changelog.gz} \
         share/doc/redislock/examples/{crontab,redislock.conf}; do
