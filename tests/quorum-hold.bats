@@ -99,6 +99,22 @@ load lib/servers
     assert_equal "$(rcli_at s3 get lock:job)" foreign
 }
 
+@test "a server that was away at the start does not stand in for one that forgot" {
+    servers_start 3
+    redis_kill9 s3
+    hold_all first -t 30 job
+    redis_restart s3
+    # s1 and s2 hold. s2 forgets, and another one has its run on s2 and s3 before the first extension.
+    redis_restart s2
+    run --separate-stderr quorum job -- printenv REDISLOCK_FENCE
+    assert_status 0
+    assert_equal "$(grep -c '"event":"extended"' "$ROOM/first.events")" 0
+    reap first 60000
+    assert_status 79
+    assert_line_stderr 'lost the lock'
+    free_on s3 lock:job
+}
+
 @test "a server that forgets again and again never counts, however often it rejoins" {
     servers_start 3
     hold_all job -t 3 job

@@ -11,7 +11,7 @@
 #include "lock/members.h"
 #include "lock/pause.h"
 
-/* A member that was away when we acquired; it counts from the next round on. */
+/* A member that holds nothing of ours; it counts from the next round on. */
 static void join_late(struct member *member)
 {
     struct deadline deadline = {clock_boot_ms() + 2 * member->quorum->attempt_ms, -1};
@@ -70,15 +70,17 @@ static void ask_rejoin(struct member *member, const struct question *question)
     }
 }
 
-/* Without a majority: only where no later holder has left a larger fence. */
+/*
+ * Without a majority: only where no later holder has left a larger fence. Never on a member that was
+ * away when we acquired: with one that forgot us it can have made another's majority meanwhile, and
+ * we have no fence there that would tell.
+ */
 static void ask_restore(struct member *member, const struct question *question)
 {
     (void)question;
-    if (member->result != LOCK_GONE)
+    if (member->result != LOCK_GONE || member->lock->value.length == 0)
         return;
-    if (member->lock->value.length == 0) {
-        join_late(member);
-    } else if (member->quorum->restores && lock_restore(member->lock) == LOCK_OK) {
+    if (member->quorum->restores && lock_restore(member->lock) == LOCK_OK) {
         member->rejoined = true;
         member->result = LOCK_OK;
     }
