@@ -99,6 +99,59 @@ load lib/servers
     assert_equal "$(rcli_at s3 get lock:job)" foreign
 }
 
+@test "a server that was away at the start does not stand in for one that forgot" {
+    servers_start 3
+    redis_kill9 s3
+    hold_all first -t 30 job
+    redis_restart s3
+    # s1 and s2 hold. s2 forgets, and another one has its run on s2 and s3 before the first extension.
+    redis_restart s2
+    run --separate-stderr quorum job -- printenv REDISLOCK_FENCE
+    assert_status 0
+    assert_equal "$(grep -c '"event":"extended"' "$ROOM/first.events")" 0
+    reap first 60000
+    assert_status 79
+    assert_line_stderr 'lost the lock'
+    free_on s3 lock:job
+}
+
+@test "a server that joins late does not stand in for one that forgets at that moment" {
+    local urls s1
+    redis_start main
+    proxy_start
+    redis_start s2
+    redis_start s3
+    s1=unix://$(redis_sock main)
+    urls=unix://$(redis_sock s2),unix://$(redis_sock s3)
+    plain_take main job
+    URLS=$PROXY_URL,$urls hold_all first -t 30 job
+    # s2 and s3 hold. The first extension has gone through there, its vote for s1 is on the way …
+    proxy_do hold c2s
+    wait_until 30000 expires_within s2 25000
+    wait_until 30000 expires_after s2 27000
+    kill -STOP "$first"
+    wait_until 5000 process_stopped "$first"
+    # … s3 forgets, and another one has its run on s1 and s3 before it arrives
+    redis_restart s3
+    rcli_at main del lock:job >/dev/null
+    run --separate-stderr "$REDISLOCK_BIN" -u "$s1,$urls" job -- true
+    assert_status 0
+    proxy_do pass
+    wait_until 5000 holds_on main lock:job
+    kill -CONT "$first"
+    reap first 60000
+    assert_status 79
+    free_on s2 lock:job
+}
+
+expires_within() {
+    (($(rcli_at "$1" pttl lock:job) < $2))
+}
+
+expires_after() {
+    (($(rcli_at "$1" pttl lock:job) > $2))
+}
+
 @test "a server that forgets again and again never counts, however often it rejoins" {
     servers_start 3
     hold_all job -t 3 job

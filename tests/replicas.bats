@@ -4,6 +4,7 @@
 load lib/common
 load lib/locks
 load lib/servers
+load lib/trouble
 
 world() {
     redis_start main --tcp --repl-diskless-sync yes --repl-diskless-sync-delay 0
@@ -97,6 +98,33 @@ waits() {
     reap job 20000
     assert_status 69
     refute_line_stderr 'acknowledged'
+}
+
+@test "a lock that was given back without an answer is taken anew under another token" {
+    world
+    proxy_start
+    lock job -- true # afterwards the server knows the scripts
+    redis_freeze replica1
+    URL=$PROXY_URL spawn job lock -t 60 --wait-replicas 1 job -- "$WITNESS" --out "$ROOM/job.ready" \
+        --signals inf --exit-on TERM
+    wait_until 5000 key_exists lock:job
+    local before token
+    token=$(holder_field token lock:job)
+    proxy_do hold c2s
+    proxy_do cut # WAIT has failed, and the RELEASE gets no further than the proxy
+    wait_until 5000 proxy_saw connections 2
+    proxy_do next pass
+    redis_thaw replica1
+    wait_for_line "$ROOM/job.ready" '^ready '
+    [[ $(holder_field token lock:job) != "$token" ]]
+    before=$(calls evalsha)
+    proxy_do pass # now the RELEASE arrives, while the command runs
+    wait_until 5000 called_since evalsha "$before"
+    key_exists lock:job
+    let_go job
+    assert_status 0
+    assert_no_stderr
+    assert_no_key lock:job
 }
 
 @test "a user who may not WAIT is told so, with 77" {

@@ -20,7 +20,8 @@ struct member {
     struct quorum *quorum;
     struct lock *lock;
     enum lock_result result;      /* of the last question */
-    bool rejoined;                /* in this round: does not count */
+    bool rejoined;                /* does not count in this round */
+    bool on_trial;                /* nor in the next, until a majority was extended without it */
     char id[TOPOLOGY_ID_MAX + 1]; /* the server's run id; "": not asked, or not told */
     pthread_t thread;
     bool threaded;

@@ -28,8 +28,11 @@ enum lock_result quorum_acquire(struct quorum *quorum, bool count_skip,
 enum lock_result quorum_wait(struct quorum *quorum, const struct lock_waiting *waiting,
                              int64_t connect_ms, const struct deadline *deadline);
 
-/* Counts only members that still hold; one that lost the lock may take it up again, but does not
- * count in that round: it may have forgotten another holder. */
+/*
+ * Counts only members that still hold. One that lost the lock may take it up again, but does not count
+ * in that round, as it may have forgotten another holder; nor in the next, unless it put its value
+ * back under its fence, or a majority was extended without it meanwhile.
+ */
 enum lock_result quorum_extend(struct quorum *quorum);
 
 enum lock_result quorum_release(struct quorum *quorum, const struct lock_run_record *record,

@@ -1,7 +1,7 @@
 /*
  * Owns how a majority is kept, asked and given up. Promises that an extension counts only members that
- * still hold: one that lost the lock may have forgotten another holder, and counts from the next
- * round on.
+ * still hold: one that lost the lock may have forgotten another holder. Put back by its fence it
+ * counts from the next round on; taken anew, once a majority was extended without it.
  */
 #include "lock/quorum.h"
 
@@ -11,7 +11,10 @@
 #include "lock/members.h"
 #include "lock/pause.h"
 
-/* A member that was away when we acquired; it counts from the next round on. */
+/*
+ * A member that holds nothing of ours. It is on trial: the majority that was extended just now may be
+ * gone again, and another's run have come and gone, before the lock is taken here.
+ */
 static void join_late(struct member *member)
 {
     struct deadline deadline = {clock_boot_ms() + 2 * member->quorum->attempt_ms, -1};
@@ -20,6 +23,7 @@ static void join_late(struct member *member)
         return;
     (void)inside_raise_fence(member->lock, member->quorum->fence, &deadline);
     member->rejoined = true;
+    member->on_trial = true;
 }
 
 /*
@@ -53,11 +57,12 @@ static void ask_extend(struct member *member, const struct question *question)
     member->result = lock_extend(member->lock);
     if (member->result == LOCK_TAKEN && is_raised_unheard(member))
         member->result = lock_extend(member->lock);
+    member->rejoined = member->on_trial && member->result == LOCK_OK;
 }
 
 /*
- * After a majority was extended: the others take the lock up again where it is free. Nobody else can
- * have held it since, whatever fence a contender's vote has left there.
+ * After a majority was extended: the others take the lock up again where it is free, whatever fence a
+ * contender's vote has left there.
  */
 static void ask_rejoin(struct member *member, const struct question *question)
 {
@@ -70,16 +75,19 @@ static void ask_rejoin(struct member *member, const struct question *question)
     }
 }
 
-/* Without a majority: only where no later holder has left a larger fence. */
+/*
+ * Without a majority: only where no later holder has left a larger fence. Never on a member that was
+ * away when we acquired: with one that forgot us it can have made another's majority meanwhile, and
+ * we have no fence there that would tell.
+ */
 static void ask_restore(struct member *member, const struct question *question)
 {
     (void)question;
-    if (member->result != LOCK_GONE)
+    if (member->result != LOCK_GONE || member->lock->value.length == 0)
         return;
-    if (member->lock->value.length == 0) {
-        join_late(member);
-    } else if (member->quorum->restores && lock_restore(member->lock) == LOCK_OK) {
+    if (member->quorum->restores && lock_restore(member->lock) == LOCK_OK) {
         member->rejoined = true;
+        member->on_trial = false; /* nobody has taken a larger fence here */
         member->result = LOCK_OK;
     }
 }
@@ -110,19 +118,41 @@ static bool any_absent(const struct quorum *quorum)
     return members_find(quorum, LOCK_GONE) >= 0;
 }
 
-enum lock_result quorum_extend(struct quorum *quorum)
+static bool any_on_trial(const struct quorum *quorum)
+{
+    bool any = false;
+    for (int i = 0; i < quorum->count; i++)
+        any = any || quorum->members[i].on_trial;
+    return any;
+}
+
+/* Extends what is held. Where that is a majority, those that had joined before count from now on. */
+static bool extend_majority(struct quorum *quorum)
 {
     const struct question extend = {.ask = ask_extend};
+    int64_t fence = quorum->fence;
+    members_ask(quorum, &extend);
+    if (members_count(quorum, LOCK_OK) < quorum->majority)
+        return false;
+    members_collect_votes(quorum);
+    quorum->fence = fence;
+    for (int i = 0; i < quorum->count; i++)
+        quorum->members[i].on_trial = false;
+    return true;
+}
+
+enum lock_result quorum_extend(struct quorum *quorum)
+{
     const struct question rejoin = {.ask = ask_rejoin};
     const struct question restore = {.ask = ask_restore};
     quorum->why[0] = '\0';
-    members_ask(quorum, &extend);
-    if (members_count(quorum, LOCK_OK) >= quorum->majority) {
-        int64_t fence = quorum->fence;
-        members_collect_votes(quorum);
-        quorum->fence = fence;
+    if (extend_majority(quorum)) {
         if (any_absent(quorum))
             members_ask(quorum, &rejoin);
+        /* at once where it takes no time, so that those who joined are of use; its failure is for the
+         * next round to tell */
+        if (any_on_trial(quorum) && members_find(quorum, LOCK_UNAVAILABLE) < 0)
+            (void)extend_majority(quorum);
         return LOCK_OK;
     }
     if (any_absent(quorum))
