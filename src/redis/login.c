@@ -12,7 +12,8 @@
 
 #define DATABASE_DIGITS 16
 
-const struct secret *login_password(const struct login *login)
+/* NULL or unset: there is none. */
+static const struct secret *password_of(const struct login *login)
 {
     if (login->reread.bytes != NULL)
         return &login->reread;
@@ -31,7 +32,7 @@ static const char *user_of(const struct login *login)
 int login_add(const struct login *login, struct outgoing *outgoing)
 {
     int count = 0;
-    const struct secret *secret = login_password(login);
+    const struct secret *secret = password_of(login);
     const char *user = user_of(login);
     bool has_password = secret != NULL && secret->bytes != NULL;
     if (has_password || user != NULL) {
@@ -71,7 +72,7 @@ void login_refused(struct login *login)
 void login_add_said(const struct login *login, struct text *text, const char *bytes, size_t length)
 {
     enum { BYTES_MIN = 4 }; /* in fewer bytes anything would be one */
-    const struct secret *secret = login_password(login);
+    const struct secret *secret = password_of(login);
     const char *found;
     if (secret != NULL && secret->bytes != NULL && secret->length >= BYTES_MIN) {
         while ((found = memmem(bytes, length, secret->bytes, secret->length)) != NULL) {

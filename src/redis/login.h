@@ -17,9 +17,6 @@ struct login {
     struct secret reread;                   /* owned: a newer password than the settings' */
 };
 
-/* The password; NULL or unset: there is none. Valid until login_refused. */
-const struct secret *login_password(const struct login *login);
-
 /*
  * Adds AUTH and SELECT, as far as this server needs them, and returns how many commands that is: 0..2.
  * -1: no memory.
