@@ -33,13 +33,7 @@ local tombstone = KEYS[6]
 local head, tail, mode, want = ARGV[1], ARGV[2], ARGV[5], ARGV[6]
 local ttl = tonumber(ARGV[3])
 
-local value = redis.pcall('GET', lock)
-if type(value) == 'table' then
-  if not string.find(value['err'], 'WRONGTYPE', 1, true) then
-    return value
-  end
-  return redis.error_reply('NOTALOCK the key holds a ' .. redis.call('TYPE', lock)['ok'])
-end
+-- include value
 
 -- The server's clock, or the client's where an ACL forbids TIME: then only a floor for fences.
 local micros = server_time()

@@ -274,6 +274,21 @@ static bool needs_asking(const struct client *client, const struct client_comman
     return client->route.visiting && (i == 0 || !transaction);
 }
 
+/*
+ * What goes out in one write: the login where it is still due (`*logins` commands), the end of a
+ * subscription, and the commands. false: no memory.
+ */
+static bool compose(const struct client *client, const struct client_command *commands, int count,
+                    struct outgoing *outgoing, int *logins)
+{
+    *logins = client->logged_in ? 0 : login_add(&client->login, outgoing);
+    bool complete = *logins >= 0 && (!client->subscribed || outgoing_add(outgoing, &unsubscribe));
+    for (int i = 0; i < count && complete; i++)
+        complete = (!needs_asking(client, commands, i) || outgoing_add(outgoing, &asking)) &&
+                   outgoing_add(outgoing, &commands[i]);
+    return complete;
+}
+
 static enum server_error exchange(struct client *client, const struct client_command *commands,
                                   int count, const struct reply **replies,
                                   const struct deadline *deadline)
@@ -293,12 +308,8 @@ static enum server_error exchange(struct client *client, const struct client_com
         return error;
 
     struct outgoing outgoing = OUTGOING_NONE;
-    int logins = client->logged_in ? 0 : login_add(&client->login, &outgoing);
-    bool complete = logins >= 0 && (!client->subscribed || outgoing_add(&outgoing, &unsubscribe));
-    for (int i = 0; i < count && complete; i++)
-        complete = (!needs_asking(client, commands, i) || outgoing_add(&outgoing, &asking)) &&
-                   outgoing_add(&outgoing, &commands[i]);
-    if (!complete) {
+    int logins = 0;
+    if (!compose(client, commands, count, &outgoing, &logins)) {
         outgoing_wipe(&outgoing);
         return SERVER_OS;
     }
