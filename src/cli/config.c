@@ -21,6 +21,7 @@
 #include "cli/environment.h"
 #include "cli/operands.h"
 #include "cli/password.h"
+#include "cli/server_list.h"
 #include "cli/setting.h"
 
 /* What is known while loading and forgotten after. */
@@ -384,8 +385,7 @@ enum exit_status config_load(struct config *config, int argc, char **argv, char 
 
 void config_release(struct config *config)
 {
-    for (size_t i = 0; i < config->server_count; i++)
-        url_wipe(&config->servers[i]);
+    server_list_wipe(config);
     free(config->servers);
     secret_wipe(&config->password);
     secret_wipe(&config->sentinel_password);

@@ -24,40 +24,12 @@
 #include "base/log.h"
 #include "job/descendants.h"
 #include "job/guard.h"
+#include "job/inside.h"
 
 #define GUARD_AFTER_MS                                                                             \
     500 /* a job that ends sooner pays for no guard; at most a sixth of the lease */
 #define LOST_GRACE_MS 1000
 #define SWEEP_MS      10
-
-struct supervisor {
-    const struct supervisor_plan *plan;
-    struct supervisor_outcome *outcome;
-    struct descendants job;
-    struct guard guard;
-    bool settled; /* lease timers and guard exist */
-    bool child_gone;
-    bool stopping;
-    bool killing;
-    bool told_to_stop; /* TSTP was forwarded */
-    bool stop_told;    /* the stop timer has struck; the keeper may go on pushing it */
-    int quiet_sweeps;  /* in a row that found no descendant */
-    int timer;         /* the next of the times below */
-    int stop_timer;    /* of the lease, once settled */
-    int kill_timer;
-    int lost_fd;
-    int64_t settle_at;
-    int64_t keeper_at;
-    int64_t stop_at; /* of the lease, until settled */
-    int64_t runtime_at;
-    int64_t kill_at;
-    int64_t sweep_at;
-};
-
-static bool lease_kills(const struct supervisor *s)
-{
-    return s->plan->lease.kills && s->plan->lease.extend_at_ms != CLOCK_NEVER;
-}
 
 static int64_t sooner(int64_t a, int64_t b)
 {
@@ -143,67 +115,10 @@ static void ran_too_long(struct supervisor *s)
                    clock_boot_ms() + s->plan->grace_ms);
 }
 
-/* In place of the one before, where there is one. */
-static void start_guard(struct supervisor *s)
-{
-    const struct guard_plan plan = {.child = s->plan->child,
-                                    .own_group = s->plan->own_group,
-                                    .child_gone = s->child_gone,
-                                    .kill_timer = lease_kills(s) ? s->kill_timer : -1,
-                                    .since_ms = s->job.since_ms,
-                                    .marker = s->plan->marker};
-    struct guard guard;
-    if (!guard_start(&guard, &plan)) {
-        log_warning("cannot start the guard: %s; a killed redislock could leave processes behind",
-                    strerror(errno));
-        return;
-    }
-    guard_end(&s->guard);
-    s->guard = guard;
-}
-
-/* Whether redislock waits for what the child leaves behind. */
-static bool drains(const struct supervisor *s)
-{
-    return s->stopping || s->plan->wait_descendants;
-}
-
-static void guard_failed(struct supervisor *s, bool reaped)
-{
-    if (reaped)
-        s->guard.pid = 0; /* the number may come to be another's */
-    if (s->child_gone && !drains(s))
-        return;
-    log_info("the guard was %s; starting another", reaped ? "killed" : "stopped");
-    start_guard(s);
-}
-
-/* The job is no short one: the lease's deadlines become timers that a guard can share. */
-static void settle(struct supervisor *s)
-{
-    const struct supervisor_lease *lease = &s->plan->lease;
-    s->settle_at = CLOCK_NEVER;
-    if (s->settled)
-        return;
-    if (lease->extend_at_ms != CLOCK_NEVER) {
-        s->stop_timer = clock_timer_open();
-        s->kill_timer = clock_timer_open();
-        if (s->stop_timer < 0 || s->kill_timer < 0) {
-            log_warning("cannot make timers for the lease: %s", strerror(errno));
-            return; /* this loop goes on keeping stop_at; without timers nothing will extend */
-        }
-        clock_timer_set(s->stop_timer, lease->stop_at_ms);
-        clock_timer_set(s->kill_timer, lease->kill_at_ms);
-        s->stop_at = CLOCK_NEVER;
-    }
-    s->settled = true;
-    start_guard(s);
-}
-
 static void start_keeper(struct supervisor *s)
 {
     const struct supervisor_lease *lease = &s->plan->lease;
-    settle(s);
+    inside_settle(s);
     s->keeper_at = CLOCK_NEVER;
     if (s->settled)
         s->lost_fd = lease->start_keeper(lease->context, s->stop_timer, s->kill_timer);
@@ -223,20 +138,13 @@ static void sweep(struct supervisor *s)
     s->sweep_at = by_clock || s->quiet_sweeps == 1 ? clock_boot_ms() + SWEEP_MS : CLOCK_NEVER;
 }
 
-/* Whether the lease's kill time has passed, whoever was there to notice. */
-static bool is_overdue(const struct supervisor *s)
-{
-    return s->kill_timer >= 0 && lease_kills(s) &&
-           poll(&(struct pollfd){s->kill_timer, POLLIN, 0}, 1, 0) == 1;
-}
-
 /* A terminal's ^Z, or SIGTTIN: the caller's shell must see us stopped, as it would see the child. */
 static void stop_with_child(struct supervisor *s)
 {
     s->told_to_stop = false;
-    settle(s); /* the guard ends a job that stays stopped longer than its lease */
+    inside_settle(s); /* the guard ends a job that stays stopped longer than its lease */
     kill(s->plan->self, SIGSTOP);
-    if (!is_overdue(s))
+    if (!inside_is_overdue(s))
         signal_group(s, SIGCONT); /* where only we were continued; a second CONT does no harm */
 }
 
@@ -246,12 +154,12 @@ static void child_ended(struct supervisor *s, int status)
     s->outcome->wait_status = status;
     s->outcome->ended_ms = clock_boot_ms();
     s->sweep_at = s->outcome->ended_ms;
-    if (s->guard.pid > 0 && drains(s))
-        start_guard(s); /* one that knows that the group has lost its name */
+    if (s->guard.pid > 0 && inside_drains(s))
+        inside_start_guard(s); /* one that knows that the group has lost its name */
     if (s->stopping || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
         return;
     /* while we were frozen, the guard did what we would have done */
-    if (is_overdue(s)) {
+    if (inside_is_overdue(s)) {
         s->plan->lease.stopping(s->plan->lease.context, SUPERVISOR_EXPIRED, SIGKILL);
         s->outcome->reason = SUPERVISOR_EXPIRED;
         s->stopping = true;
@@ -280,7 +188,7 @@ static void reap(struct supervisor *s)
         } else if (pid == s->plan->child)
             child_ended(s, status);
         else if (pid == s->guard.pid)
-            guard_failed(s, !WIFSTOPPED(status));
+            inside_guard_failed(s, !WIFSTOPPED(status));
         else if (s->child_gone)
             s->sweep_at = clock_boot_ms(); /* an orphan ended: was it the last? */
     }
@@ -304,7 +212,7 @@ static void forward(struct supervisor *s, const struct signalfd_siginfo *info)
         return;
     if (info->ssi_signo == SIGTSTP)
         s->told_to_stop = true; /* and we stop when the child has */
-    if (info->ssi_signo == SIGCONT && is_overdue(s))
+    if (info->ssi_signo == SIGCONT && inside_is_overdue(s))
         return; /* nothing may run any more */
     log_info("forwarding signal %d to the command", (int)info->ssi_signo);
     signal_group(s, (int)info->ssi_signo);
@@ -314,7 +222,7 @@ static bool is_done(const struct supervisor *s)
 {
     if (!s->child_gone)
         return false;
-    return !drains(s) || s->quiet_sweeps >= 2;
+    return !inside_drains(s) || s->quiet_sweeps >= 2;
 }
 
 static void take_signals(struct supervisor *s)
@@ -340,7 +248,7 @@ static void take_times(struct supervisor *s)
     if ((s->child_gone || s->killing) && now >= s->sweep_at)
         sweep(s);
     if (now >= s->settle_at)
-        settle(s);
+        inside_settle(s);
     if (now >= s->keeper_at)
         start_keeper(s);
 }
@@ -357,7 +265,7 @@ static void arm(struct supervisor *s)
 static void wait_for_events(struct supervisor *s)
 {
     /* once KILL has gone out, the kill timer has nothing to add */
-    int kill_timer = lease_kills(s) && !s->killing ? s->kill_timer : -1;
+    int kill_timer = inside_lease_kills(s) && !s->killing ? s->kill_timer : -1;
     struct pollfd watched[5] = {{s->plan->signals->fd, POLLIN, 0},
                                 {s->timer, POLLIN, 0},
                                 {s->lost_fd, POLLIN, 0},

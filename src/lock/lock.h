@@ -125,9 +125,6 @@ struct lock_run_record {
 enum lock_result lock_release(struct lock *lock, const struct lock_run_record *record,
                               int64_t until_ms);
 
-/* Makes an attempt of unknown outcome harmless; best effort, a second at most. */
-void lock_cancel(struct lock *lock);
-
 /*
  * Takes over a token that --acquire has printed: the whole value of a holder. From then on extend and
  * release work under it. false: no such value.

@@ -94,100 +94,6 @@ static enum lock_result run(struct observer *observer, const struct script_call 
     }
 }
 
-static bool is_string(const struct reply *reply)
-{
-    return reply->kind == REPLY_STRING;
-}
-
-static void read_holder(struct observed *observed, const struct reply *value,
-                        const struct reply *left)
-{
-    if (!is_string(value) || observed->holder_count == OBSERVE_HOLDERS_MAX)
-        return;
-    struct observed_holder *to = &observed->holders[observed->holder_count++];
-    size_t kept = value->length < HOLDER_VALUE_MAX ? value->length : HOLDER_VALUE_MAX;
-    holder_parse(value->bytes, value->length, &to->holder);
-    memcpy(to->value, value->bytes, kept);
-    to->value[kept] = '\0';
-    to->value_length = value->length;
-    to->left_ms = -1;
-    (void)reply_number(left, &to->left_ms);
-    to->age_ms = -1;
-    if (to->holder.kind != HOLDER_FOREIGN)
-        to->age_ms =
-            observed->now_ms > to->holder.start_ms ? observed->now_ms - to->holder.start_ms : 0;
-}
-
-/* MODE:EAR:TOKEN:TAIL; the tail is that of a value. */
-static void read_waiter(struct observed *observed, const struct reply *ticket)
-{
-    char storage[HOLDER_VALUE_MAX + 1];
-    struct text value = TEXT_OVER(storage);
-    if (!is_string(ticket) || observed->waiter_count == OBSERVE_WAITERS_MAX)
-        return;
-    const char *ear = strchr(ticket->bytes, ':');
-    const char *token = ear != NULL ? strchr(ear + 1, ':') : NULL;
-    const char *tail = token != NULL ? strchr(token + 1, ':') : NULL;
-    if (tail == NULL)
-        return;
-    holder_add_head(&value, "");
-    value.length -= 2; /* colon, no token, colon: here comes the token with both of its own */
-    text_add_bytes(&value, token, (size_t)(tail - token));
-    text_add(&value, ":0:granted:0");
-    text_add(&value, tail);
-    struct observed_waiter *to = &observed->waiters[observed->waiter_count];
-    holder_parse(value.at, value.length, &to->who);
-    if (to->who.kind == HOLDER_FOREIGN)
-        return;
-    to->mode = ticket->bytes[0] == 'x'   ? LOCK_MODE_EXCLUSIVE
-               : ticket->bytes[0] == 's' ? LOCK_MODE_SHARED
-                                         : LOCK_MODE_SLOTS;
-    observed->waiter_count++;
-}
-
-static void read_field(struct observed *observed, const struct reply *field,
-                       const struct reply *value)
-{
-    const struct {
-        const char *name;
-        int64_t *to;
-    } numbers[] = {
-        {"fence", &observed->fence},
-        {"slots", &observed->slots},
-        {"runs", &observed->runs},
-        {"skips", &observed->skips},
-        {"losses", &observed->losses},
-        {"last_start", &observed->run_start_ms},
-        {"last_ms", &observed->run_duration_ms},
-        {"last_status", &observed->run_status},
-    };
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (reply_is(field, numbers[i].name))
-            (void)reply_number(value, numbers[i].to);
-    if (reply_is(field, "last_host") && is_string(value)) {
-        struct text host = TEXT_OVER(observed->run_host);
-        text_add_bytes(&host, value->bytes, value->length);
-        observed->has_run = true;
-    }
-}
-
-static bool read_all(struct observed *observed, const struct reply *reply)
-{
-    if (reply->count != 5 || !reply_number(&reply->items[0], &observed->now_ms) ||
-        !reply_number(&reply->items[3], &observed->waiting))
-        return false;
-    const struct reply *holders = &reply->items[1];
-    const struct reply *waiters = &reply->items[2];
-    const struct reply *state = &reply->items[4];
-    for (size_t i = 0; i + 1 < holders->count; i += 2)
-        read_holder(observed, &holders->items[i], &holders->items[i + 1]);
-    for (size_t i = 0; i < waiters->count; i++)
-        read_waiter(observed, &waiters->items[i]);
-    for (size_t i = 0; i + 1 < state->count; i += 2)
-        read_field(observed, &state->items[i], &state->items[i + 1]);
-    return true;
-}
-
 enum lock_result observer_look(struct observer *observer, size_t node, const char *name,
                                struct observed *observed, const struct deadline *deadline)
 {
@@ -203,10 +109,7 @@ enum lock_result observer_look(struct observer *observer, size_t node, const cha
     enum lock_result result = run(observer, &call, &reply, deadline);
     if (result != LOCK_OK)
         return result;
-    memset(observed, 0, sizeof(*observed));
-    observed->slots = 1;
-    observed->run_status = -1;
-    if (read_all(observed, reply))
+    if (observed_read(observed, reply))
         return LOCK_OK;
     client_nonsense(client, "gives an unexpected reply to a script");
     return LOCK_NONSENSE;
@@ -254,7 +157,8 @@ static bool name_of(const char *prefix, const struct reply *key, struct text *na
 {
     static const char tail[] = "}:state";
     size_t length = strlen(prefix);
-    if (!is_string(key) || key->length <= length || memcmp(key->bytes, prefix, length) != 0)
+    if (key->kind != REPLY_STRING || key->length <= length ||
+        memcmp(key->bytes, prefix, length) != 0)
         return false;
     const char *at = key->bytes + length;
     size_t left = key->length - length;
@@ -386,7 +290,7 @@ enum lock_result observer_scan(struct observer *observer, size_t node, uint64_t 
         error = client_refused(client, reply);
     if (error != SERVER_OK)
         return inside_of_error(error);
-    if (reply->kind != REPLY_ARRAY || reply->count != 2 || !is_string(&reply->items[0])) {
+    if (reply->kind != REPLY_ARRAY || reply->count != 2 || reply->items[0].kind != REPLY_STRING) {
         client_nonsense(client, "gives an unexpected reply to SCAN");
         return LOCK_NONSENSE;
     }

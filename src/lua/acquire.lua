@@ -13,7 +13,6 @@
 --     | {"HELD", a holder's value, ms left, server time in ms, how many hold, how many are ahead, ticket}
 --     | {"SLOTS", the N in use} | {"CANCELLED"}
 
-
 -- The way of most runs, without what the line needs: nobody holds, waits, has cancelled or is known
 -- to have held; and a RELEASE has worked under this name before (it counts the runs), so that what an
 -- ACL allows need not be tried.
@@ -34,13 +33,7 @@ local tombstone = KEYS[6]
 local head, tail, mode, want = ARGV[1], ARGV[2], ARGV[5], ARGV[6]
 local ttl = tonumber(ARGV[3])
 
-local value = redis.pcall('GET', lock)
-if type(value) == 'table' then
-  if not string.find(value['err'], 'WRONGTYPE', 1, true) then
-    return value
-  end
-  return redis.error_reply('NOTALOCK the key holds a ' .. redis.call('TYPE', lock)['ok'])
-end
+-- include value
 
 -- The server's clock, or the client's where an ACL forbids TIME: then only a floor for fences.
 local micros = server_time()
@@ -54,7 +47,9 @@ if redis.call('EXISTS', tombstone) == 1 then
   return {'CANCELLED'}
 end
 local me = mode .. ':' .. ARGV[7] .. ':' .. token .. ':' .. tail
-redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
+if redis.call('EXISTS', holders) == 1 then
+  redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
+end
 
 local mine = value and string.sub(value, 1, #head) == head and value
 if not mine and ARGV[10] == 'again' and mode ~= 'x' then
@@ -140,6 +135,9 @@ if others then
 end
 
 if not others and has_room(mode) then
+  -- Sets nothing, as the key is not there. But behind a first write that needs no memory, such as
+  -- those of leave(), a full memory refuses nothing any more.
+  redis.call('SET', lock, '', 'XX')
   leave(me) -- first: what is refused after the lock was set would leave it to nobody
   return {'OK', put(mode, token, tail, false, ttl, now)}
 end

@@ -11,13 +11,7 @@ if not time['err'] then
   now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
-local value = redis.pcall('GET', lock)
-if type(value) == 'table' then
-  if not string.find(value['err'], 'WRONGTYPE', 1, true) then
-    return value
-  end
-  return redis.error_reply('NOTALOCK the key holds a ' .. redis.call('TYPE', lock)['ok'])
-end
+-- include value
 local held = {}
 if value then
   held = {value, redis.call('PTTL', lock)}

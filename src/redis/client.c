@@ -1,22 +1,21 @@
 /*
- * Owns a connection: its login, its pipeline, its replies. May not retry: that is a decision for those
- * who know what is at stake.
+ * Owns a connection: when it logs in, what it sends at once, its replies. May not retry: that is a
+ * decision for those who know what is at stake.
  */
 #include "redis/client.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/password.h"
+#include "redis/login.h"
+#include "redis/outgoing.h"
 #include "redis/route.h"
 #include "redis/socket.h"
 #include "redis/stream.h"
 
-#define RECEIVE_BYTES   2048 /* a script's reply is far smaller; a page of stack is 4,096 */
-#define DATABASE_DIGITS 16
+#define RECEIVE_BYTES 2048 /* a script's reply is far smaller; a page of stack is 4,096 */
 
 struct client {
     struct client_settings settings;
@@ -29,20 +28,11 @@ struct client {
     bool subscribed; /* the connection takes no other command until it is unsubscribed */
     bool outcome_unknown;
     int64_t sent_ms;
-    struct secret reread; /* a newer password than the settings' */
+    struct login login;
     struct text why;
     char why_storage[512];
     char address[URL_HOST_MAX + 64];
 };
-
-/* Bytes to send. */
-struct outgoing {
-    struct text text; /* on the heap */
-    bool secret;      /* passwords are in it */
-};
-
-#define OUTGOING_NONE ((struct outgoing){.secret = false})
-#define FRAME_BYTES   32 /* "$", a length and two line ends, with room to spare */
 
 struct client *client_open(const struct client_settings *settings)
 {
@@ -50,6 +40,7 @@ struct client *client_open(const struct client_settings *settings)
     if (client == NULL)
         return NULL;
     client->settings = *settings;
+    client->login.settings = &client->settings;
     client->stream = STREAM_CLOSED;
     client->why = TEXT_OVER(client->why_storage);
     url_show(settings->url, client->address, sizeof(client->address));
@@ -71,7 +62,7 @@ void client_close(struct client *client)
     if (client == NULL)
         return;
     client_disconnect(client);
-    secret_wipe(&client->reread);
+    secret_wipe(&client->login.reread);
     free(client);
 }
 
@@ -102,39 +93,13 @@ static void why_begin(struct client *client)
     text_add(&client->why, ": ");
 }
 
-static const struct secret *password_of(const struct client *client)
-{
-    if (client->reread.bytes != NULL)
-        return &client->reread;
-    if (client->settings.url->password.bytes != NULL)
-        return &client->settings.url->password;
-    return client->settings.password;
-}
-
-/* What a server says, but for a password that it says back; in fewer bytes anything would be one. */
-static void add_said(struct client *client, const char *bytes, size_t length)
-{
-    enum { BYTES_MIN = 4 };
-    const struct secret *secret = password_of(client);
-    const char *found;
-    if (secret != NULL && secret->bytes != NULL && secret->length >= BYTES_MIN) {
-        while ((found = memmem(bytes, length, secret->bytes, secret->length)) != NULL) {
-            text_add_bytes(&client->why, bytes, (size_t)(found - bytes));
-            text_add(&client->why, "***");
-            length -= (size_t)(found - bytes) + secret->length;
-            bytes = found + secret->length;
-        }
-    }
-    text_add_bytes(&client->why, bytes, length);
-}
-
 enum server_error client_refused(struct client *client, const struct reply *reply)
 {
     static const char quote[] = ", with args beginning"; /* a password, or the token, follows */
     const char *end = memmem(reply->bytes, reply->length, quote, sizeof(quote) - 1);
     size_t length = end != NULL ? (size_t)(end - reply->bytes) : reply->length;
     why_begin(client);
-    add_said(client, reply->bytes, length);
+    login_add_said(&client->login, &client->why, reply->bytes, length);
     enum server_error error = server_error_classify(reply->bytes, reply->length);
     if (error == SERVER_REDIRECTED &&
         !redirect_parse(reply->bytes, reply->length, &client->redirect))
@@ -169,96 +134,6 @@ enum server_error client_nonsense(struct client *client, const char *what)
     why_begin(client);
     text_add(&client->why, what);
     return SERVER_NONSENSE;
-}
-
-static void outgoing_wipe(struct outgoing *outgoing)
-{
-    if (outgoing->secret)
-        secret_wipe_bytes(outgoing->text.at, outgoing->text.length);
-    free(outgoing->text.at);
-    *outgoing = OUTGOING_NONE;
-}
-
-static void add_frame(struct text *text, char kind, size_t number)
-{
-    text_add_char(text, kind);
-    text_add_int(text, (int64_t)number);
-    text_add_bytes(text, "\r\n", 2);
-}
-
-/*
- * Adds a command to what goes out. false: no memory. Not hiredis' formatting, which counts digits
- * with printf and grows with realloc: that is slow, and leaves passwords behind where it has been.
- */
-static bool outgoing_add(struct outgoing *outgoing, const struct client_command *command)
-{
-    size_t most = outgoing->text.length + FRAME_BYTES;
-    for (int i = 0; i < command->count; i++)
-        most += command->lengths[i] + FRAME_BYTES;
-    char *storage = malloc(most);
-    if (storage == NULL)
-        return false;
-    struct text text = text_over(storage, most);
-    text_add_bytes(&text, outgoing->text.at, outgoing->text.length);
-    add_frame(&text, '*', (size_t)command->count);
-    for (int i = 0; i < command->count; i++) {
-        add_frame(&text, '$', command->lengths[i]);
-        text_add_bytes(&text, command->words[i], command->lengths[i]);
-        text_add_bytes(&text, "\r\n", 2);
-    }
-    bool secret = outgoing->secret;
-    outgoing_wipe(outgoing);
-    *outgoing = (struct outgoing){text, secret};
-    return true;
-}
-
-static const char *user_of(const struct client *client)
-{
-    if (client->settings.url->user[0] != '\0')
-        return client->settings.url->user;
-    return client->settings.user;
-}
-
-/* A rotated password: the file may hold a newer one than we read at the start. */
-static void reread_password(struct client *client)
-{
-    const char *path = client->settings.password_file;
-    if (path == NULL || client->settings.url->password.bytes != NULL)
-        return;
-    const char *why; /* unreadable just now: the one we have may do again later */
-    (void)password_read(path, &client->reread, &why);
-}
-
-/* AUTH and SELECT, as far as this server needs them: 0..2 commands. -1: no memory. */
-static int add_login(const struct client *client, struct outgoing *outgoing)
-{
-    int count = 0;
-    const struct secret *secret = password_of(client);
-    const char *user = user_of(client);
-    bool has_password = secret != NULL && secret->bytes != NULL;
-    if (has_password || user != NULL) {
-        const char *password = has_password ? secret->bytes : ""; /* a user may need none */
-        size_t length = has_password ? secret->length : 0;
-        const char *words[3] = {"AUTH", user != NULL ? user : password, password};
-        const size_t lengths[3] = {4, user != NULL ? strlen(user) : length, length};
-        struct client_command auth = {user != NULL ? 3 : 2, words, lengths};
-        if (!outgoing_add(outgoing, &auth))
-            return -1;
-        outgoing->secret = has_password;
-        count++;
-    }
-    if (client->settings.url->db != 0) {
-        char digits[DATABASE_DIGITS];
-        struct text number = TEXT_OVER(digits);
-        text_add_int(&number, client->settings.url->db);
-        const char *words[2] = {"SELECT", digits};
-        const size_t lengths[2] = {6, number.length};
-        struct client_command select = {2, words, lengths};
-        if (!outgoing_add(outgoing, &select))
-            return -1;
-        count++;
-    }
-    return count;
 }
 
 /* Waits for bytes and gives them to the parser. */
@@ -312,7 +187,7 @@ static enum server_error read_login(struct client *client, int count,
     }
     client->logged_in = error == SERVER_OK;
     if (error == SERVER_DENIED)
-        reread_password(client);
+        login_refused(&client->login);
     return error;
 }
 
@@ -376,7 +251,7 @@ static enum server_error send_all(struct client *client, struct outgoing *outgoi
 static enum server_error login_first(struct client *client, const struct deadline *deadline)
 {
     struct outgoing outgoing = OUTGOING_NONE;
-    int count = add_login(client, &outgoing);
+    int count = login_add(&client->login, &outgoing);
     enum server_error error = SERVER_OK;
     if (count != 0)
         error = count < 0 ? SERVER_OS : send_all(client, &outgoing, deadline);
@@ -399,6 +274,21 @@ static bool needs_asking(const struct client *client, const struct client_comman
     return client->route.visiting && (i == 0 || !transaction);
 }
 
+/*
+ * What goes out in one write: the login where it is still due (`*logins` commands), the end of a
+ * subscription, and the commands. false: no memory.
+ */
+static bool compose(const struct client *client, const struct client_command *commands, int count,
+                    struct outgoing *outgoing, int *logins)
+{
+    *logins = client->logged_in ? 0 : login_add(&client->login, outgoing);
+    bool complete = *logins >= 0 && (!client->subscribed || outgoing_add(outgoing, &unsubscribe));
+    for (int i = 0; i < count && complete; i++)
+        complete = (!needs_asking(client, commands, i) || outgoing_add(outgoing, &asking)) &&
+                   outgoing_add(outgoing, &commands[i]);
+    return complete;
+}
+
 static enum server_error exchange(struct client *client, const struct client_command *commands,
                                   int count, const struct reply **replies,
                                   const struct deadline *deadline)
@@ -418,12 +308,8 @@ static enum server_error exchange(struct client *client, const struct client_com
         return error;
 
     struct outgoing outgoing = OUTGOING_NONE;
-    int logins = client->logged_in ? 0 : add_login(client, &outgoing);
-    bool complete = logins >= 0 && (!client->subscribed || outgoing_add(&outgoing, &unsubscribe));
-    for (int i = 0; i < count && complete; i++)
-        complete = (!needs_asking(client, commands, i) || outgoing_add(&outgoing, &asking)) &&
-                   outgoing_add(&outgoing, &commands[i]);
-    if (!complete) {
+    int logins = 0;
+    if (!compose(client, commands, count, &outgoing, &logins)) {
         outgoing_wipe(&outgoing);
         return SERVER_OS;
     }

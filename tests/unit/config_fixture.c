@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -139,6 +140,7 @@ void fixture_begin(void)
 {
     if (mkdtemp(folder) == NULL)
         abort();
+    umask(077); /* a file with a password that others may read has a warning of its own */
     snprintf(conf, sizeof conf, "%s/conf", folder);
     loaded.status = STATUS_USAGE; /* nothing to release yet */
 }
