@@ -252,8 +252,7 @@ static void test_secrets_out_of_sight(void)
     takes(WORDS(RUN), WORDS("REDISLOCK_URL=redis://:hunter2@h"), "");
     CHECK_STRING(loaded.message, "", "the environment is not in sight of others");
     takes(WORDS(RUN), NO_WORDS, "REDISLOCK_URL=redis://:hunter2@h\n");
-    CHECK_CONTAINS(loaded.message, "every user of this host may read", "a file may be");
-    CHECK(strstr(loaded.message, "hunter2") == NULL, "and the warning does not repeat it");
+    CHECK_STRING(loaded.message, "", "nor is the file");
     CHECK_STRING(loaded.config.servers[0].password.bytes, "hunter2", "whose password counts");
 
     refuses(WORDS("-u", "redis://u:hunter2@h/x", RUN), NO_WORDS, "", STATUS_USAGE,
