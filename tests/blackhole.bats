@@ -168,9 +168,13 @@ both_wait() {
     assert_output ran
     assert_no_stderr
     hold_there job -t 3 job
+    local so_far
     heal
+    wait_until 10000 eval '[[ $(rcli_at s3 exists lock:job) == 1 ]]' # it joins behind an extension
+    so_far=$(grep -c '"event":"extended"' "$ROOM/job.events")
+    wait_until 10000 extended_since job "$so_far"
     swallow "$(redis_port s2)"
-    wait_until 20000 extended_since job 3
+    wait_until 20000 extended_since job "$((so_far + 3))"
     kill -TERM "$(held_pid job)"
     reap job
     assert_status 6
