@@ -391,16 +391,26 @@ run-chaos: $(program) chaos-tools
 .PHONY: bench
 bench: ## measure what redislock costs beside flock(1) (SECTIONS='wrap refuse' selects)
 	@tests/tools/deps demo
+	@$(MAKE) --no-print-directory static
 	@$(MAKE) --no-print-directory run-bench
 
 .PHONY: bench-tools
 bench-tools: $(bench_tools)
 
+# What it prints is kept for `make plots`. A pipe has the status of its last command.
+figures := $(BUILD)/bench.txt
 .PHONY: run-bench
 run-bench: $(program) bench-tools $(BUILD)/tools/proxy
-	REDISLOCK_BIN='$(abspath $(program))' REDISLOCK_BENCH_TOOLS='$(abspath $(BUILD))/bench' \
+	@{ REDISLOCK_BIN='$(abspath $(program))' REDISLOCK_BENCH_TOOLS='$(abspath $(BUILD))/bench' \
 		REDISLOCK_TOOLS='$(abspath $(BUILD))/tools' \
-		tests/bench/run $(SECTIONS)
+		REDISLOCK_STATIC='$(abspath build-static/redislock)' \
+		tests/bench/run $(SECTIONS); echo $$? >'$(BUILD)/bench.status'; } | tee '$(figures)'
+	@exit $$(cat '$(BUILD)/bench.status')
+
+# The figures that the README shows are in the tree, with the pictures made of them.
+.PHONY: plots
+plots: ## draw the README's plots again, of docs/plots/bench.txt (what `make bench` has printed)
+	tests/bench/plot docs/plots/bench.txt docs/plots
 
 # --- Lint --------------------------------------------------------------------------------------
 
