@@ -72,7 +72,7 @@ accepted = $(shell echo '$(hash)include <stdio.h>' | \
 	$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo '$(1)')
 
 # Asked only by goals that compile here and now; the others hand over to a make of their own.
-compiling := $(filter-out clean help deps demo bench chaos fuzz coverage static check check-% lint \
+compiling := $(filter-out clean help deps demo bench plots chaos fuzz coverage static check check-% lint \
 	lint-% dist deb build-deb uninstall,\
 	$(or $(MAKECMDGOALS),all))
 

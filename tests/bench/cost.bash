@@ -127,6 +127,9 @@ section_roundtrips() {
     wire 100 "${wrapped[@]:1}" job true
     row "redislock" "$answers" "$received" "$sent" "$server"
     local own=$answers
+    wire 100 "${wrapped[@]:1}" "$(refused_name)" true
+    row "redislock, refused" "$answers" "$received" "$sent" "$server"
+    rcli del lock:refused >/dev/null
     wire 100 "$tools/bare" "$port" lock:bare true
     row "bare C" "$answers" "$received" "$sent" "$server"
     wire 20 "$here/recipe" "$port" peer true
