@@ -72,7 +72,7 @@ accepted = $(shell echo '$(hash)include <stdio.h>' | \
 	$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo '$(1)')
 
 # Asked only by goals that compile here and now; the others hand over to a make of their own.
-compiling := $(filter-out clean help deps demo bench chaos fuzz coverage static check check-% lint \
+compiling := $(filter-out clean help deps demo bench plots chaos fuzz coverage static check check-% lint \
 	lint-% dist deb build-deb uninstall,\
 	$(or $(MAKECMDGOALS),all))
 
@@ -391,16 +391,26 @@ run-chaos: $(program) chaos-tools
 .PHONY: bench
 bench: ## measure what redislock costs beside flock(1) (SECTIONS='wrap refuse' selects)
 	@tests/tools/deps demo
+	@$(MAKE) --no-print-directory static
 	@$(MAKE) --no-print-directory run-bench
 
 .PHONY: bench-tools
 bench-tools: $(bench_tools)
 
+# What it prints is kept for `make plots`. A pipe has the status of its last command.
+figures := $(BUILD)/bench.txt
 .PHONY: run-bench
 run-bench: $(program) bench-tools $(BUILD)/tools/proxy
-	REDISLOCK_BIN='$(abspath $(program))' REDISLOCK_BENCH_TOOLS='$(abspath $(BUILD))/bench' \
+	@{ REDISLOCK_BIN='$(abspath $(program))' REDISLOCK_BENCH_TOOLS='$(abspath $(BUILD))/bench' \
 		REDISLOCK_TOOLS='$(abspath $(BUILD))/tools' \
-		tests/bench/run $(SECTIONS)
+		REDISLOCK_STATIC='$(abspath build-static/redislock)' \
+		tests/bench/run $(SECTIONS); echo $$? >'$(BUILD)/bench.status'; } | tee '$(figures)'
+	@exit $$(cat '$(BUILD)/bench.status')
+
+# The figures that the README shows are in the tree, with the pictures made of them.
+.PHONY: plots
+plots: ## draw the README's plots again, of docs/plots/bench.txt (what `make bench` has printed)
+	tests/bench/plot docs/plots/bench.txt docs/plots
 
 # --- Lint --------------------------------------------------------------------------------------
 

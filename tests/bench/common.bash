@@ -19,6 +19,7 @@ bench_begin() {
     redis_server=$(command -v redis-server || :)
     etcd=$(command -v etcd || :) etcdctl=$(command -v etcdctl || :)
     python=$(python_with_redis || :)
+    node=$(command -v node || :) npm=$(command -v npm || :)
     # A command is found at once: a long PATH would be measured with every wrapper alike.
     PATH=/usr/bin:/bin
     [[ -n $redis_server ]] || { echo "bench: no redis-server" >&2 && exit 1; }
@@ -107,6 +108,27 @@ etcd_start() {
     skip "etcdctl lock: etcd does not start"
     etcd='' etcd_url=''
     return 1
+}
+
+# node_peers: installs what is asked for from npm, into a folder of the bench's own. False (said
+# once) where that cannot be.
+node_peers() {
+    local words="redlock@4.2 ioredis@6 redis@6"
+    local folder=$tools/node
+    if [[ -z $node || -z $npm ]]; then
+        skip "npm redlock, node-redis: no node or npm"
+        return 1
+    fi
+    export NODE_PATH=$folder/node_modules
+    [[ $(cat "$folder/installed" 2>/dev/null) != "$words" ]] || return 0
+    mkdir -p "$folder"
+    # shellcheck disable=SC2086 # words are what is wanted
+    if ! timeout 120 "$npm" install --silent --no-audit --no-fund --prefix "$folder" $words \
+        </dev/null >"$room/npm.log" 2>&1; then
+        skip "npm redlock, node-redis: npm cannot install them"
+        return 1
+    fi
+    echo "$words" >"$folder/installed"
 }
 
 declare -A skipped=()

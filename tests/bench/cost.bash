@@ -76,14 +76,18 @@ section_memory() {
     memory_holding "$bin" redislock
     goal "while holding, kB" "$peak" 2253
     if [[ -n ${REDISLOCK_STATIC-} ]]; then
-        peak_row "static, short" "$REDISLOCK_STATIC" "${wrapped[@]:2}" job true
+        peak_row "static, short job" "$REDISLOCK_STATIC" "${wrapped[@]:2}" job true
+        goal "static, short job, kB" "$peak" 1843
         memory_holding "$REDISLOCK_STATIC" static
+        goal "static, while holding, kB" "$peak" 2253
     fi
     if etcd_start; then
         ETCDCTL_API=3 peak_row "etcdctl lock" "$etcdctl" --endpoints "$etcd_url" lock peer true
     fi
     [[ -z $python ]] ||
         peak_row "python3-redis Lock" "$python" "$here/recipe.py" "$port" peer true
+    ! node_peers ||
+        peak_row "npm redlock" "$node" "$here/recipe-redlock.cjs" "$port" peer true
 }
 
 # server_us FILE: the server's processor time, from INFO's answer
@@ -123,6 +127,9 @@ section_roundtrips() {
     wire 100 "${wrapped[@]:1}" job true
     row "redislock" "$answers" "$received" "$sent" "$server"
     local own=$answers
+    wire 100 "${wrapped[@]:1}" "$(refused_name)" true
+    row "redislock, refused" "$answers" "$received" "$sent" "$server"
+    rcli del lock:refused >/dev/null
     wire 100 "$tools/bare" "$port" lock:bare true
     row "bare C" "$answers" "$received" "$sent" "$server"
     wire 20 "$here/recipe" "$port" peer true
@@ -130,6 +137,10 @@ section_roundtrips() {
     if [[ -n $python ]]; then
         wire 5 "$python" "$here/recipe.py" "$port" peer true
         row "python3-redis Lock" "$answers" "$received" "$sent" "$server"
+    fi
+    if node_peers; then
+        wire 5 "$node" "$here/recipe-redlock.cjs" "$port" peer true
+        row "npm redlock" "$answers" "$received" "$sent" "$server"
     fi
     goal "round trips of a cycle" "$own" 2
 }
@@ -194,6 +205,7 @@ section_syscalls() {
     "${wrapped[@]:1}" job true </dev/null # the server knows the scripts
     if [[ -n ${REDISLOCK_STATIC-} ]]; then
         strace_row "redislock static" "$REDISLOCK_STATIC" "${wrapped[@]:2}" job true
+        goal "static: system calls beyond loading, fork, exec and wait" "$calls" 30
     fi
     strace_row "redislock" "${wrapped[@]:1}" job true
     goal "system calls beyond loading, fork, exec and wait" "$calls" 30

@@ -16,7 +16,7 @@ answers_at() {
     [[ $(redis-cli -p "$1" ping 2>&1) == PONG ]]
 }
 
-# A start with a handshake, beside redis-cli with one for each of its two commands.
+# A start with a handshake, beside one command of redis-cli, and beside the recipe's two.
 section_tls() {
     local secure=$((20000 + RANDOM % 5000)) certificate=$room/tls
     if ! openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
@@ -29,14 +29,21 @@ section_tls() {
         --tls-key-file "$certificate.key" --tls-ca-cert-file "$certificate.crt" --tls-auth-clients no
     wait_until 10 tls_answers || { skip "tls: redis-server without TLS" && return; }
     head_row "tls: a lock cycle around true over TLS, $slow_rounds rounds" "" "wall us" "p99 us" \
-        "cpu us" "faults" "wall/cli" "cpu/cli"
+        "cpu us" "faults" "wall/one" "cpu/one"
+    local options=(-u "rediss://localhost:$secure" --cacert "$certificate.crt" job true) static=()
+    [[ -z ${REDISLOCK_STATIC-} ]] ||
+        static=(--- "redislock static, rediss://" "$REDISLOCK_STATIC" "${options[@]}")
     "$tools/pairs" -n "$slow_rounds" \
+        --- "redis-cli --tls, one command" redis-cli --tls --cacert "$certificate.crt" -h localhost \
+        -p "$secure" set tls-peer 1 \
         --- "sh + redis-cli --tls" env RECIPE_OPTIONS="--tls --cacert $certificate.crt -h localhost" \
         "$here/recipe" "$secure" peer true \
-        --- "redislock, rediss://" "$bin" -u "rediss://localhost:$secure" --cacert "$certificate.crt" job true \
+        --- "redislock, rediss://" "$bin" "${options[@]}" "${static[@]}" \
         --- "redislock, redis://" "${wrapped[@]:1}" job true >"$room/pairs"
     pairs_table <"$room/pairs"
-    goal "redislock over TLS to redis-cli --tls, wall" "$(value 'redislock, rediss://' 6)" 0.7
+    goal "redislock over TLS to one command of redis-cli --tls, wall" "$(value 'redislock, rediss://' 6)" 1.0
+    [[ -z ${REDISLOCK_STATIC-} ]] || goal "static redislock over TLS to the same, wall" \
+        "$(value 'redislock static, rediss://' 6)" 1.0
 }
 
 tls_answers() {
@@ -50,12 +57,12 @@ section_quorum() {
     head_row "quorum: a lock cycle around true, $rounds rounds" "" "wall us" "p99 us" "cpu us" "faults" \
         "wall/one" "cpu/one"
     "$tools/pairs" -n "$rounds" \
-        --- "one server" "$bin" -u "${urls[0]}" job true \
-        --- "three servers" "$bin" -u "${urls[*]:0:3}" quorum true \
-        --- "five servers" "$bin" -u "${urls[*]}" quorum true >"$room/pairs"
+        --- "1 server" "$bin" -u "${urls[0]}" job true \
+        --- "3 servers" "$bin" -u "${urls[*]:0:3}" quorum true \
+        --- "5 servers" "$bin" -u "${urls[*]}" quorum true >"$room/pairs"
     pairs_table <"$room/pairs"
-    goal "a quorum of three to one server, wall" "$(value 'three servers' 6)" 1.5
-    goal "a quorum of five to one server, wall" "$(value 'five servers' 6)" 1.5
+    goal "a quorum of three to one server, wall" "$(value '3 servers' 6)" 1.5
+    goal "a quorum of five to one server, wall" "$(value '5 servers' 6)" 1.5
 }
 
 # far_away URL: sets `far` to the same server behind a link that takes link_ms each way.
@@ -86,12 +93,12 @@ section_link() {
     head_row "link: a lock cycle around true, $link_ms ms each way, $slow_rounds rounds" "" "wall us" \
         "p99 us" "cpu us" "faults" "wall/one" "cpu/one"
     "$tools/pairs" -n "$slow_rounds" \
-        --- "one server" "$bin" -u "${all[0]}" job true \
-        --- "three servers" "$bin" -u "${all[*]:0:3}" quorum true \
-        --- "five servers" "$bin" -u "${all[*]}" quorum true >"$room/pairs"
+        --- "1 server" "$bin" -u "${all[0]}" job true \
+        --- "3 servers" "$bin" -u "${all[*]:0:3}" quorum true \
+        --- "5 servers" "$bin" -u "${all[*]}" quorum true >"$room/pairs"
     pairs_table <"$room/pairs"
-    goal "a quorum of three to one server over a link, wall" "$(value 'three servers' 6)" 1.5
-    goal "a quorum of five to one server over a link, wall" "$(value 'five servers' 6)" 1.5
+    goal "a quorum of three to one server over a link, wall" "$(value '3 servers' 6)" 1.5
+    goal "a quorum of five to one server over a link, wall" "$(value '5 servers' 6)" 1.5
 }
 
 # five_servers: sets `urls` to five servers that answer.

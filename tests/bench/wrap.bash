@@ -55,6 +55,10 @@ wrap_peers() {
     else
         skip "python3-redis Lock: no python3 with redis"
     fi
+    if node_peers; then
+        contenders+=(--- "npm redlock" "$node" "$here/recipe-redlock.cjs" "$port" peer true
+            --- "node-redis recipe" "$node" "$here/recipe-node-redis.cjs" "$port" peer true)
+    fi
     if etcd_start; then
         export ETCDCTL_API=3
         contenders+=(--- "etcdctl lock" "$etcdctl" --endpoints "$etcd_url" lock peer true)
@@ -90,6 +94,7 @@ section_refuse() {
     goal "redislock over TCP to flock -n, cpu" "$(value 'redislock, TCP' 7)" 0.85
     if [[ -n ${REDISLOCK_STATIC-} ]]; then
         goal "static redislock to flock -n, wall" "$(value 'redislock static, TCP' 6)" 0.65
+        goal "static redislock to flock -n, cpu" "$(value 'redislock static, TCP' 7)" 0.65
     fi
     : >"$gate.1"
     : >"$gate.2"
