@@ -3,7 +3,7 @@
  * configuration file and --help all follow from its rows.
  *
  * A new option is a line in `enum option_id`, a row in options.c and, where it has a kind of value
- * that no other option has, a case in values.c.
+ * that no other option has, a case in setting.c.
  */
 #ifndef REDISLOCK_CLI_OPTIONS_H
 #define REDISLOCK_CLI_OPTIONS_H
@@ -71,7 +71,7 @@ enum option_id {
     OPTION_COUNT
 };
 
-/* What the value is; values.c turns it into the field at `offset` of struct config. */
+/* What the value is; setting.c turns it into the field at `offset` of struct config. */
 enum option_kind {
     KIND_WORD,          /* config.c acts on it: modes, -h, -V, -c, --config; no field */
     KIND_FLAG,          /* bool: true when given */

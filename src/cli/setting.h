@@ -1,6 +1,6 @@
 /*
  * A setting: one option, given once, by one source. What the command line, the environment and the
- * file all come down to before values.c gives it a meaning.
+ * file all come down to before setting.c gives it a meaning.
  */
 #ifndef REDISLOCK_CLI_SETTING_H
 #define REDISLOCK_CLI_SETTING_H
