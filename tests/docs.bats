@@ -738,11 +738,36 @@ doctor_lines() {
     done
 }
 
-@test "the README's links lead to files of the tree" {
+# links FILE: fails on a relative one that leads nowhere.
+links() {
+    local target
     while read -r target; do
-        [[ -e $ROOT/$target ]] || {
-            echo "no such file: $target"
+        [[ -e $(dirname "$1")/$target ]] || {
+            echo "$1: no such file: $target"
+            return 1
+        }
+    done < <(grep -oE '\]\([^):#]+\)' "$1" | sed -E 's/^\]\((.*)\)$/\1/')
+}
+
+@test "the links of the README and of the documents lead to files of the tree" {
+    for page in "$ROOT"/*.md "$ROOT"/docs/*.md "$ROOT"/docs/decisions/*.md "$ROOT"/tests/*.md; do
+        links "$page"
+    done
+    echo 'see [this](README.md) and [that](../nowhere.md)' >"$BATS_TEST_TMPDIR/page.md"
+    touch "$BATS_TEST_TMPDIR/README.md"
+    run links "$BATS_TEST_TMPDIR/page.md"
+    assert_status 1
+    assert_line_output '../nowhere.md'
+}
+
+@test "every decision has its place in the index, under its title, and says what was rejected and where it is" {
+    for page in "$ROOT"/docs/decisions/*.md; do
+        grep -qxF -- "- [$(sed -n '1s/^# //p' "$page")](decisions/${page##*/})" "$ROOT/docs/README.md" || {
+            echo "docs/README.md has no line for ${page##*/}, or another title"
             false
         }
-    done < <(grep -oE '\]\([^):#]+\)' "$README" | sed -E 's/^\]\((.*)\)$/\1/')
+        for heading in '## What was rejected' '## Where'; do
+            grep -qxF "$heading" "$page"
+        done
+    done
 }
