@@ -760,6 +760,22 @@ links() {
     assert_line_output '../nowhere.md'
 }
 
+@test "CONTRIBUTING.md names files and targets that are there" {
+    while read -r file; do
+        [[ -e $ROOT/$file ]] || {
+            echo "no such file: $file"
+            false
+        }
+    done < <(grep -oE '(tests|src|docs|debian|man|completions)/[A-Za-z0-9_./-]+' "$ROOT/CONTRIBUTING.md" |
+        grep -vE 'NAME|BEHAVIOUR|MODULE' | sed 's/\.$//' | sort -u)
+    while read -r target; do
+        grep -qE "^$target:( |\$)" "$ROOT/Makefile" || {
+            echo "no such target: make $target"
+            false
+        }
+    done < <(grep -oE '`make [a-z-]+' "$ROOT/CONTRIBUTING.md" | cut -d' ' -f2 | sort -u)
+}
+
 @test "every decision has its place in the index, under its title, and says what was rejected and where it is" {
     for page in "$ROOT"/docs/decisions/*.md; do
         grep -qxF -- "- [$(sed -n '1s/^# //p' "$page")](decisions/${page##*/})" "$ROOT/docs/README.md" || {
