@@ -587,6 +587,22 @@ as_cron() {
     assert_status 77
 }
 
+@test "every example of a server in the manual page is taken, and then looked for" {
+    export PAGE=redislock.1 REDISLOCK_CONNECT_TIMEOUT=100ms
+    local name
+    mkdir "$ROOM/bin"
+    ln -s "$REDISLOCK_BIN" "$ROOM/bin/redislock"
+    for name in tls sentinel cluster quorum; do
+        # No such host can be there: a name without an address is 69, a URL that is not taken is 64.
+        example "$name" | sed -E "s#/etc/ssl/ours.pem#$ROOM/ours.pem#
+            s#(//|,)([a-z0-9.]+)#\\1\\2.invalid#g" >"$ROOM/line"
+        grep -q 'invalid' "$ROOM/line"
+        touch "$ROOM/ours.pem"
+        PATH=$ROOM/bin:$PATH run sh "$ROOM/line"
+        assert_status 69
+    done
+}
+
 # --- redislock.conf(5) ---
 
 # The keys of that page with their examples, as lines KEY=VALUE, or with $1 as lines LONG KEY.
