@@ -233,7 +233,7 @@ test-tools: $(tools)
 
 # --- Tests -------------------------------------------------------------------------------------
 
-# TESTS=tests/lock.bats or TESTS=tests/unit/test_url.c runs only these.
+# TESTS=tests/faults-lost.bats or TESTS=tests/unit/test_url.c runs only these.
 # strace and valgrind look at the program as it is, not at a sanitizer or at counters.
 plain_only := $(if $(sanitizers)$(COVERAGE),tests/inject.bats tests/valgrind.bats)
 TESTS ?= $(unit_sources) $(filter-out $(plain_only),$(sort $(wildcard tests/*.bats)))
