@@ -72,7 +72,7 @@ accepted = $(shell echo '$(hash)include <stdio.h>' | \
 	$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo '$(1)')
 
 # Asked only by goals that compile here and now; the others hand over to a make of their own.
-compiling := $(filter-out clean help deps demo bench plots chaos fuzz coverage static check check-% lint \
+compiling := $(filter-out clean help deps demo pictures bench plots chaos fuzz coverage static check check-% lint \
 	lint-% dist deb build-deb uninstall,\
 	$(or $(MAKECMDGOALS),all))
 
@@ -414,7 +414,7 @@ plots: ## draw the README's plots again, of docs/plots/bench.txt (what `make ben
 
 # --- Lint --------------------------------------------------------------------------------------
 
-shell_scripts = .ci/run tests/bench/run tests/model/check $(wildcard completions/*.bash) \
+shell_scripts = .ci/run tests/bench/run tests/model/check docs/pictures/shoot $(wildcard completions/*.bash) \
 	$(shell grep -lE '^$(hash)!.*[ /](ba)?sh$$' tests/tools/* debian/tests/* docs/examples/*)
 suites = $(wildcard tests/*.bats tests/*/*.bats tests/*.bash tests/lib/*.bash tests/bench/*.bash)
 c_files = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/unit/*.[ch] tests/tools/*.[ch] tests/bench/*.[ch] tests/chaos/*.[ch] \
@@ -482,6 +482,14 @@ demo: ## install what is missing, build, and show two hosts that fire the same j
 	@tests/tools/deps demo
 	@$(MAKE) --no-print-directory all
 	@REDISLOCK_BIN='$(abspath $(program))' tests/tools/demo
+
+# The figures follow from their descriptions and from src; the screenshots are of real runs.
+.PHONY: pictures
+pictures: ## make the figures and screenshots of docs/pictures anew
+	@tests/tools/deps check
+	@$(MAKE) --no-print-directory all
+	docs/pictures/draw
+	REDISLOCK_BIN='$(abspath $(program))' docs/pictures/shoot
 
 .PHONY: deps
 deps: ## install what build, demo and tests need (apt-get, dnf, apk or pacman)

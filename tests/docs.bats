@@ -587,6 +587,22 @@ as_cron() {
     assert_status 77
 }
 
+@test "every example of a server in the manual page is taken, and then looked for" {
+    export PAGE=redislock.1 REDISLOCK_CONNECT_TIMEOUT=100ms
+    local name
+    mkdir "$ROOM/bin"
+    ln -s "$REDISLOCK_BIN" "$ROOM/bin/redislock"
+    for name in tls sentinel cluster quorum; do
+        # No such host can be there: a name without an address is 69, a URL that is not taken is 64.
+        example "$name" | sed -E "s#/etc/ssl/ours.pem#$ROOM/ours.pem#
+            s#(//|,)([a-z0-9.]+)#\\1\\2.invalid#g" >"$ROOM/line"
+        grep -q 'invalid' "$ROOM/line"
+        touch "$ROOM/ours.pem"
+        PATH=$ROOM/bin:$PATH run sh "$ROOM/line"
+        assert_status 69
+    done
+}
+
 # --- redislock.conf(5) ---
 
 # The keys of that page with their examples, as lines KEY=VALUE, or with $1 as lines LONG KEY.
@@ -738,11 +754,52 @@ doctor_lines() {
     done
 }
 
-@test "the README's links lead to files of the tree" {
+# links FILE: fails on a relative one that leads nowhere.
+links() {
+    local target
     while read -r target; do
-        [[ -e $ROOT/$target ]] || {
-            echo "no such file: $target"
+        [[ -e $(dirname "$1")/$target ]] || {
+            echo "$1: no such file: $target"
+            return 1
+        }
+    done < <(grep -oE '\]\([^):#]+\)' "$1" | sed -E 's/^\]\((.*)\)$/\1/')
+}
+
+@test "the links of the README and of the documents lead to files of the tree" {
+    for page in "$ROOT"/*.md "$ROOT"/docs/*.md "$ROOT"/docs/decisions/*.md "$ROOT"/tests/*.md; do
+        links "$page"
+    done
+    echo 'see [this](README.md) and [that](../nowhere.md)' >"$BATS_TEST_TMPDIR/page.md"
+    touch "$BATS_TEST_TMPDIR/README.md"
+    run links "$BATS_TEST_TMPDIR/page.md"
+    assert_status 1
+    assert_line_output '../nowhere.md'
+}
+
+@test "CONTRIBUTING.md names files and targets that are there" {
+    while read -r file; do
+        [[ -e $ROOT/$file ]] || {
+            echo "no such file: $file"
             false
         }
-    done < <(grep -oE '\]\([^):#]+\)' "$README" | sed -E 's/^\]\((.*)\)$/\1/')
+    done < <(grep -oE '(tests|src|docs|debian|man|completions)/[A-Za-z0-9_./-]+' "$ROOT/CONTRIBUTING.md" |
+        grep -vE 'NAME|BEHAVIOUR|MODULE' | sed 's/\.$//' | sort -u)
+    while read -r target; do
+        grep -qE "^$target:( |\$)" "$ROOT/Makefile" || {
+            echo "no such target: make $target"
+            false
+        }
+    done < <(grep -oE '`make [a-z-]+' "$ROOT/CONTRIBUTING.md" | cut -d' ' -f2 | sort -u)
+}
+
+@test "every decision has its place in the index, under its title, and says what was rejected and where it is" {
+    for page in "$ROOT"/docs/decisions/*.md; do
+        grep -qxF -- "- [$(sed -n '1s/^# //p' "$page")](decisions/${page##*/})" "$ROOT/docs/README.md" || {
+            echo "docs/README.md has no line for ${page##*/}, or another title"
+            false
+        }
+        for heading in '## What was rejected' '## Where'; do
+            grep -qxF "$heading" "$page"
+        done
+    done
 }
