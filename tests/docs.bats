@@ -456,7 +456,7 @@ acl_of_man() {
     diff -u <({
         grep -ohE "redis\.p?call\('[A-Z]+'" "$ROOT"/src/lua/*.lua "$ROOT"/src/lua/lib/*.lua |
             sed "s/.*('//"
-        grep -ohE '"[A-Z]{3,}"' "$ROOT"/src/redis/{client,script}.c | grep -v AUTH # anybody may
+        grep -ohE '"[A-Z]{3,}"' "$ROOT"/src/redis/{client,login,script}.c | grep -v AUTH # anybody may
         grep -ohE 'words\[\] = \{"[A-Z]+' "$ROOT"/src/lock/*.c | sed 's/.*"//'
         grep -ohE '"CLUSTER", "[A-Z]+"' "$ROOT/src/redis/topology.c" | sed 's/", "/|/'
     } | tr -d "\"'" | tr '[:upper:]' '[:lower:]' | sort -u) \
