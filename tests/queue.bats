@@ -5,18 +5,12 @@
 # shellcheck disable=SC2016 # what a job expands
 
 load lib/common
+load lib/one_server
 load lib/locks
 load lib/queue
 
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
 setup() {
-    common_setup
-    rcli flushall >/dev/null
-    rcli config resetstat >/dev/null
+    one_server_setup
     export LOGNAME=deploy
 }
 
@@ -26,16 +20,6 @@ stand_all() {
     shift
     for variable in "$@"; do
         stand "$variable" "$name" || return
-    done
-}
-
-# reap_all VAR...: all of them end with status 0 and say nothing.
-reap_all() {
-    local variable
-    for variable in "$@"; do
-        reap "$variable" 20000 || return
-        assert_status 0 || return
-        assert_no_stderr || return
     done
 }
 

@@ -7,16 +7,11 @@
 # vfork, so that a command which cannot be executed looks like another.
 
 load lib/common
+load lib/one_server
 load lib/job
 
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
 setup() {
-    common_setup
-    redis_use main
+    one_server_setup
     LOG=$ROOM/log
     export REDISLOCK_URL=unix://$SOCK
     CHECKED=(valgrind --track-fds=yes --leak-check=full --show-leak-kinds=all
