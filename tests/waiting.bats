@@ -193,7 +193,7 @@ reap_successful() {
     hold another -S 2 -t 1s c
     stand next -S 2 c
     rcli config set maxmemory 1 >/dev/null
-    sleep 1.3 # more than the TTL
+    wait_until 5000 is_past $(($(boottime_ms) + 1300)) # more than the TTL
     let_go sharer
     assert_status 0
     let_go other
