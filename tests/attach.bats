@@ -6,19 +6,13 @@
 # shellcheck disable=SC2154 # spawn and run_script assign
 
 load lib/common
+load lib/one_server
 load lib/locks
 load lib/queue
 load lib/scripts
 
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
 setup() {
-    common_setup
-    redis_use main
-    rcli flushall >/dev/null
+    one_server_setup
     scripts_setup
     script_of script <<<'"$REDISLOCK_BIN" $OPTIONS --attach ${NAME-job} || exit
 stay
@@ -181,6 +175,20 @@ echo "$f"'
     done
 }
 
+# inner_ends_first SHELL: the lock of the subshell in $ROOM/nested ends with it, and the script goes on.
+inner_ends_first() {
+    # shellcheck disable=SC2086 # words on purpose
+    spawn one $1 "$ROOM/nested"
+    wait_until 5000 key_exists lock:inner
+    echo go >"$ROOM/within"
+    wait_until 5000 inside "$one"
+    freed lock:inner
+    assert_process "$one"
+    go "$one"
+    reap one
+    assert_output 'inner ends'
+}
+
 @test "in a subshell ( … ) the lock is held for the subshell's life, in every shell" {
     need "${SHELLS[@]%% *}"
     local shell
@@ -189,16 +197,7 @@ echo "$f"'
 stay'
     mkfifo "$ROOM/within"
     for shell in "${SHELLS[@]}"; do
-        # shellcheck disable=SC2086 # words on purpose
-        spawn one $shell "$ROOM/nested"
-        wait_until 5000 key_exists lock:inner
-        echo go >"$ROOM/within"
-        wait_until 5000 inside "$one"
-        freed lock:inner
-        assert_process "$one"
-        go "$one"
-        reap one
-        assert_output 'inner ends'
+        inner_ends_first "$shell"
     done
 }
 
@@ -210,15 +209,7 @@ stay'
   read -r _ <"$ROOM/within"; echo inner ends) | cat
 stay'
     for shell in "${SHELLS[@]}"; do
-        # shellcheck disable=SC2086 # words on purpose
-        spawn one $shell "$ROOM/nested"
-        wait_until 5000 key_exists lock:inner
-        echo go >"$ROOM/within"
-        wait_until 5000 inside "$one"
-        freed lock:inner
-        go "$one"
-        reap one
-        assert_output 'inner ends'
+        inner_ends_first "$shell"
     done
 }
 

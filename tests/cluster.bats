@@ -259,9 +259,7 @@ STEPS
     one_more_extension job
     moved
     one_more_extension job
-    let_go job
-    assert_status 0
-    assert_no_stderr
+    let_go_quiet job
     free_on "$TO" "lock:$name"
 }
 
@@ -280,12 +278,8 @@ STEPS
     spawn second lock -w inf --connect-timeout 60 "$name" -- "$WITNESS" --log "$ROOM/log"
     moved
     wait_until 15000 in_line_on "$TO" "$name" 1
-    let_go job
-    assert_status 0
-    assert_no_stderr
-    reap second 20000
-    assert_status 0
-    assert_no_stderr
+    let_go_quiet job
+    reap_quiet second 20000
     [[ ! -e $ROOM/ran ]]
     assert_no_overlap "$ROOM/log"
 }
@@ -331,12 +325,8 @@ EOF2
     wait_until 10000 in_line_on "$(owner_of "lock:$name")" "$name" 1
     moving "$name"
     moved
-    let_go job
-    assert_status 0
-    assert_no_stderr
-    reap second 40000
-    assert_status 0
-    assert_no_stderr
+    let_go_quiet job
+    reap_quiet second 40000
     assert_no_overlap "$ROOM/log"
 }
 
@@ -354,9 +344,7 @@ EOF2
         assert_status 75
     done
     one_more_extension job
-    let_go job
-    assert_status 0
-    assert_no_stderr
+    let_go_quiet job
     assert_no_overlap "$ROOM/log"
 }
 
@@ -472,12 +460,8 @@ is_master_of_slots() {
     wait_until 30000 in_line_on "$replica" "$name" 1
     run --separate-stderr lock --connect-timeout 30 "$name" -- true
     assert_status 75
-    let_go job
-    assert_status 0
-    assert_no_stderr
-    reap second 60000
-    assert_status 0
-    assert_no_stderr
+    let_go_quiet job
+    reap_quiet second 60000
     assert_no_overlap "$ROOM/log"
 }
 

@@ -6,18 +6,11 @@
 # shellcheck disable=SC2016 # the command's shell expands
 
 load lib/common
+load lib/one_server
 load lib/job
 
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
 setup() {
-    common_setup
-    rcli flushall >/dev/null
-    LOG=$ROOM/log
-    : >"$LOG"
+    job_setup
 }
 
 # --- redislock is killed or frozen --------------------------------------------------------------

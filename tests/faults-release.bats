@@ -40,9 +40,7 @@ finish() {
     assert_one_line "the lock was lost while the command ran: it is now held by .* \(pid $other, "
     assert_equal "$(rcli get lock:job)" "$value"
     assert_between "$(key_pttl lock:job)" 50000 60000
-    let_go other
-    assert_status 0
-    assert_no_stderr
+    let_go_quiet other
     assert_free job
 }
 
@@ -132,9 +130,7 @@ finish() {
     hold other job
     proxy_do pass # what was sent in time arrives late, and finds another's value
     assert_process "$(held_pid other)"
-    let_go other
-    assert_status 0
-    assert_no_stderr
+    let_go_quiet other
 }
 
 @test "the server comes back in time: the lock is released, silently" {
@@ -183,9 +179,7 @@ child_has_ended() {
     assert_status 7
     assert_no_stderr
     assert_key lock:job
-    let_go other
-    assert_status 0
-    assert_no_stderr
+    let_go_quiet other
 }
 
 @test "row 17: a command that ends while an extension is on its way: joined, released, not renewed" {
@@ -237,9 +231,7 @@ child_has_ended() {
     URL=$PROXY_URL hold job job
     proxy_do delay 300
     kill -TERM "$job"
-    reap job
-    assert_status 0
-    assert_no_stderr
+    reap_quiet job
     assert_free job
 }
 

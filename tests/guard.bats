@@ -7,20 +7,13 @@
 # shellcheck disable=SC2016 # the command's shell expands
 
 load lib/common
+load lib/one_server
 load lib/locks
 load lib/scripts
 load lib/job
 
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
 setup() {
-    common_setup
-    rcli flushall >/dev/null
-    LOG=$ROOM/log
-    : >"$LOG"
+    job_setup
 }
 
 teardown() {
@@ -190,9 +183,7 @@ SH
     kill -STOP "$GUARD"
     wait_until 5000 another_guard "$GUARD"
     kill -KILL "$(guard_of "$job")"
-    let_go job
-    assert_status 0
-    assert_no_stderr
+    let_go_quiet job
     assert_no_keys_left
 }
 

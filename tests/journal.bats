@@ -3,18 +3,8 @@
 # shellcheck disable=SC2094 # only its number is read
 
 load lib/common
+load lib/one_server
 load lib/locks
-
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
-setup() {
-    common_setup
-    redis_use main
-    rcli flushall >/dev/null
-}
 
 # in_journal COMMAND...: with its stderr in $ROOM/err, and JOURNAL_STREAM naming that.
 in_journal() {

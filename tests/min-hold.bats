@@ -4,16 +4,11 @@
 # shellcheck disable=SC2154 # spawn and hold assign
 
 load lib/common
+load lib/one_server
 load lib/locks
 
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
 setup() {
-    common_setup
-    rcli flushall >/dev/null
+    one_server_setup
     export LOGNAME=deploy
 }
 

@@ -5,18 +5,12 @@
 # shellcheck disable=SC2016 # what a job expands
 
 load lib/common
+load lib/one_server
 load lib/locks
 load lib/queue
 
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
 setup() {
-    common_setup
-    rcli flushall >/dev/null
-    rcli config resetstat >/dev/null
+    one_server_setup
     export LOGNAME=deploy
 }
 
@@ -26,16 +20,6 @@ stand_all() {
     shift
     for variable in "$@"; do
         stand "$variable" "$name" || return
-    done
-}
-
-# reap_all VAR...: all of them end with status 0 and say nothing.
-reap_all() {
-    local variable
-    for variable in "$@"; do
-        reap "$variable" 20000 || return
-        assert_status 0 || return
-        assert_no_stderr || return
     done
 }
 
@@ -243,15 +227,16 @@ lines_are() {
 }
 
 @test "one who gives up just when the lock is handed to it passes it on" {
-    local one two
+    local one two over
     hold holder job
     stand one -w 1200ms job
+    over=$(($(boottime_ms) + 1200))
     stand two job
     freeze "$one" # handed over, and its time is over when it looks again
     let_go holder
     wait_until 5000 key_exists lock:job
     assert_equal "$(holder_field pid lock:job)" "$one"
-    sleep 1.3 # the time of the waiter, which is frozen
+    wait_until 5000 is_past "$over" # the time of the waiter, which is frozen
     thaw "$one"
     reap one
     assert_status 75
@@ -281,6 +266,11 @@ lines_are() {
     assert_no_keys_left
 }
 
+# outlasts NAME MS: the lock NAME lasts until then, as far as the server knows; for wait_until.
+outlasts() {
+    (($(boottime_ms) + $(key_pttl "lock:$1") > $2))
+}
+
 @test "row 38: seven waiters, four killed, one with a clock that is wrong by 6 h, a hold of several leases" {
     local a b c d e f g library
     library=$(faketime_library) || skip_or_fail 'libfaketime is not installed'
@@ -298,7 +288,7 @@ lines_are() {
     PRELOAD=()
     stand g job
     crash "$a" "$b" "$d" "$e"
-    sleep 2.2 # more than two leases
+    wait_until 10000 outlasts job $(($(boottime_ms) + 3200)) # held on for more than two leases
     let_go holder
     assert_status 0
     for waiter in c f g; do
@@ -522,14 +512,15 @@ all_listen() {
 }
 
 @test "Redis restarts without its data: the holder puts its lock back before a waiter takes it" {
-    local one two
+    local one two told
     redis_start fresh
     redis_use fresh
     hold holder -t 3s job
     stand one -t 3s job
     stand two -t 3s job
+    told=$(boottime_ms)
     # what the waiters were told of the lease is nearly over; the holder has extended it since
-    sleep 2.6
+    wait_until 5000 is_past $((told + 2600))
     redis_kill9 fresh
     redis_restart fresh
     wait_until 8000 holds_again

@@ -5,18 +5,9 @@
 # shellcheck disable=SC2154 # run sets status
 
 load lib/common
+load lib/one_server
 load lib/locks
 load lib/queue
-
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
-setup() {
-    common_setup
-    rcli flushall >/dev/null
-}
 
 # check_log FILE: what must hold of a log of the tool crowd (see there). Prints each violation.
 #

@@ -5,28 +5,13 @@
 # shellcheck disable=SC2016 # what a job expands
 
 load lib/common
+load lib/one_server
 load lib/locks
 load lib/queue
 
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
 setup() {
-    common_setup
-    rcli flushall >/dev/null
-    rcli config resetstat >/dev/null
+    one_server_setup
     export LOGNAME=deploy
-}
-
-reap_all() {
-    local variable
-    for variable in "$@"; do
-        reap "$variable" 20000 || return
-        assert_status 0 || return
-        assert_no_stderr || return
-    done
 }
 
 @test "many share; an exclusive run is told how many; when the last has ended it has the lock alone" {
@@ -43,9 +28,7 @@ reap_all() {
     run --separate-stderr lock -x job -- touch "$ROOM/ran"
     assert_status 75
     assert_one_line "shared by $(hostname) \(pid $c, deploy\) since [0-9:]{8}, [0-9.]+m?s ago$"
-    let_go c
-    assert_status 0
-    assert_no_stderr
+    let_go_quiet c
     [[ ! -e $ROOM/ran ]]
     run --separate-stderr lock -x job -- true
     assert_status 0

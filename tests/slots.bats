@@ -5,28 +5,13 @@
 # shellcheck disable=SC2016 # what a job expands
 
 load lib/common
+load lib/one_server
 load lib/locks
 load lib/queue
 
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
 setup() {
-    common_setup
-    rcli flushall >/dev/null
-    rcli config resetstat >/dev/null
+    one_server_setup
     export LOGNAME=deploy
-}
-
-reap_all() {
-    local variable
-    for variable in "$@"; do
-        reap "$variable" 20000 || return
-        assert_status 0 || return
-        assert_no_stderr || return
-    done
 }
 
 # The slots that are taken, as the server has them, in order.

@@ -5,19 +5,13 @@
 # shellcheck disable=SC2154 # spawn and hold assign
 
 load lib/common
+load lib/one_server
 load lib/locks
 load lib/queue
 load lib/scripts
 
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
 setup() {
-    common_setup
-    redis_use main
-    rcli flushall >/dev/null
+    one_server_setup
     scripts_setup
     need jq
     : >"$ROOM/events"

@@ -7,16 +7,11 @@
 # vfork, so that a command which cannot be executed looks like another.
 
 load lib/common
+load lib/one_server
 load lib/job
 
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
 setup() {
-    common_setup
-    redis_use main
+    one_server_setup
     LOG=$ROOM/log
     export REDISLOCK_URL=unix://$SOCK
     CHECKED=(valgrind --track-fds=yes --leak-check=full --show-leak-kinds=all
@@ -38,7 +33,7 @@ assert_clean() {
         grep -q 'ERROR SUMMARY: 0 errors' "$file" || fail "$(cat "$file")" || return
         awk '/Open (file descriptor|AF_|unix|.*socket)/ { open = $0; if (/<inherited/) open = "" }
             open && /<inherited from parent>/ { open = "" }
-            open && / (signals_open|signals_before_child|settle|keep_start) \(/ { open = "" }
+            open && / (signals_open|signals_before_child|inside_settle|keep_start) \(/ { open = "" }
             open && /^==[0-9]+== *$/ { print open; open = ""; bad = 1 }
             END { exit bad }' "$file" || fail "left open: $(cat "$file")" || return
     done

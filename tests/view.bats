@@ -3,19 +3,13 @@
 # shellcheck disable=SC2154 # spawn and hold assign
 
 load lib/common
+load lib/one_server
 load lib/locks
 load lib/queue
 load lib/scripts
 
-setup_file() {
-    common_setup_file
-    redis_start
-}
-
 setup() {
-    common_setup
-    redis_use main
-    rcli flushall >/dev/null
+    one_server_setup
     export REDISLOCK_URL=unix://$SOCK LOGNAME=deploy LC_ALL=C.UTF-8
     need tmux
 }

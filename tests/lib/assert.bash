@@ -61,6 +61,11 @@ assert_no_stderr() {
     fi
 }
 
+# reap_quiet VAR [MS]: as reap; it ends with status 0, and has said nothing on stderr.
+reap_quiet() {
+    reap "$@" && assert_status 0 && assert_no_stderr
+}
+
 # assert_one_line [REGEX]: stderr is exactly one line, redislock's, and matches REGEX.
 assert_one_line() {
     if [[ -z ${stderr-} || $stderr == *$'\n'* || $stderr != redislock:* ]]; then

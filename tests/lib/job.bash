@@ -1,5 +1,12 @@
 # What the suites about the command, its signals and its terminal have in common. They load it behind
-# lib/common.
+# lib/common and lib/one_server.
+
+# As one_server_setup, and $LOG is an empty file for what the witness tells.
+job_setup() {
+    one_server_setup
+    LOG=$ROOM/log
+    : >"$LOG"
+}
 
 # refute_line_in TEXT REGEX: no line of TEXT matches.
 refute_line_in() {

@@ -12,13 +12,18 @@ state_key() {
     printf '%s{%s}:state\n' "${2-lock:}" "$(lock_key "$@")"
 }
 
-# holder_field FIELD KEY: one field of the value in KEY.
-holder_field() {
+# value_field FIELD VALUE: the fence, kind, pid … of a value of ours.
+value_field() {
     local names=(magic token fence kind start ttl host boot pid user command) fields=() i
-    IFS=: read -r -a fields <<<"$(rcli get "$2")"
+    IFS=: read -r -a fields <<<"$2"
     for i in "${!names[@]}"; do
         [[ ${names[i]} != "$1" ]] || printf '%s\n' "${fields[i]-}"
     done
+}
+
+# holder_field FIELD KEY: one field of the value in KEY.
+holder_field() {
+    value_field "$1" "$(rcli get "$2")"
 }
 
 # state_field FIELD NAME
@@ -42,6 +47,11 @@ hold() {
 let_go() {
     kill -TERM "${!1}"
     reap "$1"
+}
+
+# let_go_quiet VAR: as let_go; redislock ends with status 0 as well, and has said nothing on stderr.
+let_go_quiet() {
+    let_go "$1" && assert_status 0 && assert_no_stderr
 }
 
 # The pid of the command that `hold VAR` started.

@@ -34,6 +34,12 @@ wait_until() {
     done
 }
 
+# is_past MS: the boot time has come to that; for wait_until.
+is_past() {
+    _now
+    ((NOW_MS >= $1))
+}
+
 # wait_for_line FILE REGEX [MS]: until a line of FILE matches the extended REGEX; 10 s at most.
 wait_for_line() {
     wait_until "${3:-10000}" grep -qE -- "$2" "$1"

@@ -40,15 +40,6 @@ holders_are() {
     [[ $(rcli zcard "$(beside holders "$1")") == "$2" ]]
 }
 
-# The fence, kind, pid … of a value of ours: value_field FIELD VALUE
-value_field() {
-    local names=(magic token fence kind start ttl host boot pid user command) fields=() i
-    IFS=: read -r -a fields <<<"$2"
-    for i in "${!names[@]}"; do
-        [[ ${names[i]} != "$1" ]] || printf '%s\n' "${fields[i]-}"
-    done
-}
-
 # What the job of a waiter does: it leaves its name and the time in $ROOM/order and the log of
 # starts and ends in $ROOM/log, and stays there for MS.  job_of VAR [MS]
 job_of() {
@@ -69,6 +60,14 @@ stand() {
     fi
 }
 PRELOAD=()
+
+# reap_all VAR...: all of them end with status 0 and say nothing.
+reap_all() {
+    local variable
+    for variable in "$@"; do
+        reap_quiet "$variable" 20000 || return
+    done
+}
 
 # assert_served WAITER...: exactly these have had their turn, in this order.
 assert_served() {
