@@ -44,6 +44,7 @@ pidfd_send_signal EPERM       -
 munmap           ENOMEM       the memory goes with the process
 madvise          ENOMEM       the memory goes with the process
 write            EIO          there is no other way to say so
+waiting_run:signalfd4 EMFILE  the second only keeps ignored signals from waking it
 long_run:write   sure         the keeper is stopped through an eventfd, which has room for it
 attached:write   sure         the same
 attaching:write  sure         the same
