@@ -38,7 +38,7 @@ alone() {
     [[ $headers =~ Type:\ +EXEC ]]
     [[ $headers != *INTERP* && $headers != *NEEDED* ]]
     [[ $headers =~ GNU_STACK.*\ RW\ + && $headers == *GNU_RELRO* ]]
-    ! grep -qE '^ +LOAD .* RWE ' <<<"$headers"
+    run ! grep -qE '^ +LOAD .* RWE ' <<<"$headers"
     assert_equal "$("$STATIC" --version)" "redislock $(<"$ROOT/VERSION")"
 }
 
