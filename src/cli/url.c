@@ -321,15 +321,30 @@ void url_wipe(struct url *url)
     url->place_count = 0;
 }
 
+struct url url_at(const struct url *url, const struct url_place *place)
+{
+    struct url there = *url;
+
+    there.scheme = URL_TCP;
+    memcpy(there.host, place->host, sizeof there.host);
+    there.port = place->port;
+    there.places = NULL;
+    there.place_count = 0;
+    return there;
+}
+
+bool url_same_place(const struct url_place *a, const struct url_place *b)
+{
+    return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
 bool url_same_server(const struct url *a, const struct url *b)
 {
     bool same = a->scheme == b->scheme && a->tls == b->tls && a->port == b->port &&
                 a->place_count == b->place_count && strcmp(a->host, b->host) == 0 &&
                 strcmp(a->path, b->path) == 0 && strcmp(a->master, b->master) == 0;
 
-    for (int i = 0; i < a->place_count && same; i++) {
-        same = a->places[i].port == b->places[i].port &&
-               strcmp(a->places[i].host, b->places[i].host) == 0;
-    }
+    for (int i = 0; i < a->place_count && same; i++)
+        same = url_same_place(&a->places[i], &b->places[i]);
     return same;
 }

@@ -63,6 +63,11 @@ void url_wipe(struct url *url);
 
 #define URL_SHOWN_MAX ((URL_HOST_MAX + 8) * URL_PLACES_MAX + URL_MASTER_MAX + 64)
 
+/* The address at another place, by TCP. Its password is still that of `url`: it is not to be wiped. */
+struct url url_at(const struct url *url, const struct url_place *place);
+
+bool url_same_place(const struct url_place *a, const struct url_place *b);
+
 /* Whether two addresses name one server, in whatever database and as whatever user. */
 bool url_same_server(const struct url *a, const struct url *b);
 

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 static const char bad_percent[] = "has a % that is not followed by two hexadecimal digits";
 static const char has_nul[] = "holds a NUL byte";
 
@@ -36,13 +38,10 @@ size_t url_length_before(const char *text, const char *marks)
     return length;
 }
 
+/* In a URL the letters may be small ones too. */
 static int hex_value(char c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return text_hex_value(c >= 'a' && c <= 'f' ? (char)(c - 'a' + 'A') : c);
 }
 
 bool url_decode(struct url_part part, char *out, size_t size, const char *too_long,

@@ -18,7 +18,6 @@
 #define CLOCK_WARN_MS     1000
 #define LATENCY_WARN_US   100000
 #define MEMORY_WARN_SHARE 90 /* % of maxmemory */
-#define WORDS_MAX         3
 
 static void say(const char *verdict, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
@@ -60,17 +59,12 @@ void examine_failure(struct examination *examination, int status, const char *fo
         examination->status = status;
 }
 
-/* Asks one command of up to WORDS_MAX words. NULL: refused or failed; client_why tells. */
+/* Asks one command, its words as client_ask wants them. NULL: refused or failed; client_why tells. */
 static const struct reply *ask(struct examination *examination, const char *const *words)
 {
-    size_t lengths[WORDS_MAX];
-    int count = 0;
-    for (; count < WORDS_MAX && words[count] != NULL; count++)
-        lengths[count] = strlen(words[count]);
-    const struct client_command command = {count, words, lengths};
     const struct reply *reply;
     struct deadline deadline = {clock_boot_ms() + examination->config->connect_timeout_ms, -1};
-    if (client_call(examination->client, &command, 1, &reply, &deadline) != SERVER_OK)
+    if (client_ask(examination->client, words, &reply, &deadline) != SERVER_OK)
         return NULL;
     if (reply->kind != REPLY_ERROR)
         return reply;
@@ -88,13 +82,11 @@ static int64_t now_us(void)
 /* PING itself may be forbidden: an answer is an answer. */
 static bool ping(struct examination *examination, int64_t *took_us, enum server_error *error)
 {
-    const char *const words[] = {"PING"};
-    const size_t lengths[] = {4};
-    const struct client_command command = {1, words, lengths};
+    const char *const words[] = {"PING", NULL};
     const struct reply *reply;
     struct deadline deadline = {clock_boot_ms() + examination->config->connect_timeout_ms, -1};
     int64_t began = now_us();
-    *error = client_call(examination->client, &command, 1, &reply, &deadline);
+    *error = client_ask(examination->client, words, &reply, &deadline);
     *took_us = now_us() - began;
     if (*error != SERVER_OK)
         return false;

@@ -103,13 +103,10 @@ void lock_forget(struct lock *lock)
         quorum_forget(lock->quorum);
         return;
     }
-    const struct text *state = &lock->keys.all[KEYS_STATE];
-    const char *const words[] = {"DEL", state->at};
-    const size_t lengths[] = {3, state->length};
-    const struct client_command command = {2, words, lengths};
+    const char *const words[] = {"DEL", lock->keys.all[KEYS_STATE].at, NULL};
     const struct reply *reply;
     struct deadline deadline = {clock_boot_ms() + INSIDE_ATTEMPT_MS, -1};
-    (void)client_call(lock->client, &command, 1, &reply, &deadline); /* else it expires */
+    (void)client_ask(lock->client, words, &reply, &deadline); /* else it expires */
 }
 
 const char *lock_value(const struct lock *lock)

@@ -181,11 +181,8 @@ static struct node *open_node(const struct observer *observer, const struct url_
     struct node *node = calloc(1, sizeof(*node));
     if (node == NULL)
         return NULL;
-    struct text host = TEXT_OVER(node->url.host);
-    node->url = *url; /* with its login */
-    node->url.scheme = URL_TCP;
-    node->url.place_count = 0;
-    node->url.port = place->port;
+    node->url = url_at(url, place);
+    struct text host = text_over(node->url.host, sizeof(node->url.host));
     text_add(&host, place->host[0] != '\0' ? place->host : asked);
     server.url = &node->url;
     node->client = client_open(&server);
@@ -277,15 +274,13 @@ enum lock_result observer_scan(struct observer *observer, size_t node, uint64_t 
     text_addf(&at, "%llu", (unsigned long long)*cursor);
     add_literal(&pattern, observer->prefix);
     text_add_char(&pattern, '*');
-    const char *const words[] = {"SCAN", at.at, "MATCH", pattern.at, "COUNT", SCAN_COUNT};
-    const size_t lengths[] = {4, at.length, 5, pattern.length, 5, strlen(SCAN_COUNT)};
-    const struct client_command command = {6, words, lengths};
+    const char *const words[] = {"SCAN", at.at, "MATCH", pattern.at, "COUNT", SCAN_COUNT, NULL};
     const struct reply *reply;
     struct client *client = ask_at(observer, node);
     if (*cursor == 0 && client != observer->client)
         client_leave_node(client); /* a lock that has moved may have led it away */
     struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
-    enum server_error error = client_call(client, &command, 1, &reply, &attempt);
+    enum server_error error = client_ask(client, words, &reply, &attempt);
     if (error == SERVER_OK && reply->kind == REPLY_ERROR)
         error = client_refused(client, reply);
     if (error != SERVER_OK)

@@ -163,11 +163,9 @@ static enum lock_result wait_for_replicas(struct lock *lock, const struct deadli
     /* the server answers when its time is over: that answer is waited for as well */
     struct deadline answer = {clock_boot_ms() + lock->settings.lease.attempt_ms + WAIT_ANSWER_MS,
                               deadline->wake_fd};
-    const char *const words[] = {"WAIT", count.at, ms.at};
-    const size_t lengths[] = {4, count.length, ms.length};
-    const struct client_command command = {3, words, lengths};
+    const char *const words[] = {"WAIT", count.at, ms.at, NULL};
     const struct reply *reply;
-    enum server_error error = client_call(lock->client, &command, 1, &reply, &answer);
+    enum server_error error = client_ask(lock->client, words, &reply, &answer);
     if (error == SERVER_OK && reply->kind == REPLY_INTEGER && reply->integer >= wanted)
         return LOCK_OK;
     char before[512];

@@ -1,6 +1,5 @@
 /*
- * Owns a connection: when it logs in, what it sends at once, its replies. May not retry: that is a
- * decision for those who know what is at stake.
+ * Owns a connection: when it logs in, what it sends at once, its replies. Its callers may retry.
  */
 #include "redis/client.h"
 
@@ -12,6 +11,7 @@
 #include "redis/login.h"
 #include "redis/outgoing.h"
 #include "redis/route.h"
+#include "redis/sentinel.h"
 #include "redis/socket.h"
 #include "redis/stream.h"
 
@@ -230,10 +230,8 @@ static enum server_error check_role(struct client *client, const struct deadline
         stream_send(&client->stream, role, sizeof(role) - 1, deadline, &client->why);
     if (error == SERVER_OK)
         error = read_reply(client, &reply, deadline);
-    if (error != SERVER_OK || reply->kind == REPLY_ERROR) /* an ACL may refuse: writing will tell */
+    if (error != SERVER_OK || sentinel_accepts_role(reply))
         return error;
-    if (reply->kind == REPLY_ARRAY && reply->count > 0 && reply_is(&reply->items[0], "master"))
-        return SERVER_OK;
     why_begin(client);
     text_add(&client->why, "the sentinel names a server that is no master");
     return SERVER_READONLY;
@@ -259,13 +257,10 @@ static enum server_error login_first(struct client *client, const struct deadlin
     return error == SERVER_OK ? read_login(client, count, deadline) : error;
 }
 
-static const char *const asking_words[] = {"ASKING"};
-static const size_t asking_lengths[] = {6};
-static const struct client_command asking = {1, asking_words, asking_lengths};
-
-static const char *const unsubscribe_words[] = {"UNSUBSCRIBE"};
-static const size_t unsubscribe_lengths[] = {11};
-static const struct client_command unsubscribe = {1, unsubscribe_words, unsubscribe_lengths};
+static const struct client_command asking = {1, (const char *const[]){"ASKING"},
+                                             (const size_t[]){6}};
+static const struct client_command unsubscribe = {1, (const char *const[]){"UNSUBSCRIBE"},
+                                                  (const size_t[]){11}};
 
 /* Whether ASKING goes before command `i`: inside a transaction it would become a part of that. */
 static bool needs_asking(const struct client *client, const struct client_command *commands, int i)
@@ -356,6 +351,17 @@ enum server_error client_call(struct client *client, const struct client_command
             route_failed(&client->route, client->settings.url);
     }
     return error;
+}
+
+enum server_error client_ask(struct client *client, const char *const *words,
+                             const struct reply **reply, const struct deadline *deadline)
+{
+    size_t lengths[CLIENT_WORDS_MAX];
+    int count = 0;
+    do
+        lengths[count] = strlen(words[count]);
+    while (++count < CLIENT_WORDS_MAX && words[count] != NULL);
+    return client_call(client, &(struct client_command){count, words, lengths}, 1, reply, deadline);
 }
 
 void client_subscribed(struct client *client)

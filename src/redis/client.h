@@ -57,6 +57,10 @@ enum server_error client_call(struct client *client, const struct client_command
                               int count, const struct reply **replies,
                               const struct deadline *deadline);
 
+/* client_call with one command of NUL-free words, NULL behind the last; 1 to CLIENT_WORDS_MAX. */
+enum server_error client_ask(struct client *client, const char *const *words,
+                             const struct reply **reply, const struct deadline *deadline);
+
 /* When the first byte of the last call's own commands was about to be written (clock_boot_ms). */
 int64_t client_sent_ms(const struct client *client);
 

@@ -83,8 +83,7 @@ static enum server_error open_place(const struct url *url, const struct tls_sett
                                     const struct url_place *place, struct stream *stream,
                                     const struct deadline *deadline, struct text *why)
 {
-    struct url one = {.scheme = URL_TCP, .tls = url->tls, .port = place->port};
-    memcpy(one.host, place->host, sizeof(one.host));
+    const struct url one = url_at(url, place);
     text_addf(why, "%s:%d: ", place->host, (int)place->port);
     return stream_open(stream, &one, tls, deadline, why);
 }
@@ -112,8 +111,10 @@ enum server_error route_open(struct route *route, const struct client_settings *
 bool route_is_stale(struct route *route, const struct client_settings *settings,
                     const struct deadline *deadline)
 {
+    if (settings->url->scheme != URL_SENTINEL)
+        return false;
     int64_t now = clock_boot_ms();
-    if (settings->url->scheme != URL_SENTINEL || now - route->resolved_ms < TRUSTED_MS)
+    if (now - route->resolved_ms < TRUSTED_MS)
         return false;
     int64_t share = (deadline->at_ms - now) / 4;
     struct deadline own =

@@ -35,11 +35,10 @@ static enum server_error ask(const struct client_settings *settings, const struc
     struct client *client = client_open(&own);
     if (client == NULL)
         return SERVER_OS;
-    const char *const words[] = {"SENTINEL", "get-master-addr-by-name", settings->url->master};
-    const size_t lengths[] = {8, 23, strlen(settings->url->master)};
-    const struct client_command command = {3, words, lengths};
+    const char *const words[] = {"SENTINEL", "get-master-addr-by-name", settings->url->master,
+                                 NULL};
     const struct reply *reply;
-    enum server_error error = client_call(client, &command, 1, &reply, deadline);
+    enum server_error error = client_ask(client, words, &reply, deadline);
     if (error == SERVER_OK && reply->kind == REPLY_ERROR)
         error = client_refused(client, reply);
     else if (error == SERVER_OK && !read_master(reply, master))
@@ -74,29 +73,26 @@ enum server_error sentinel_find(const struct client_settings *settings, int *nex
     return error == SERVER_NONSENSE || error == SERVER_BUSY ? SERVER_UNREACHABLE : error;
 }
 
-/* One that may not tell its role counts as a master: writing will tell. */
+bool sentinel_accepts_role(const struct reply *role)
+{
+    return role->kind == REPLY_ERROR ||
+           (role->kind == REPLY_ARRAY && role->count > 0 && reply_is(&role->items[0], "master"));
+}
+
 static bool says_master(const struct client_settings *settings, const struct url_place *place,
                         const struct deadline *deadline)
 {
-    struct url url = *settings->url; /* with its login */
+    struct url url = url_at(settings->url, place);
     struct client_settings there = *settings;
-    url.scheme = URL_TCP;
-    url.port = place->port;
-    url.place_count = 0;
     url.db = 0;
-    memcpy(url.host, place->host, sizeof(url.host));
     there.url = &url;
     struct client *client = client_open(&there);
     if (client == NULL)
         return false;
-    const char *const words[] = {"ROLE"};
-    const size_t lengths[] = {4};
-    const struct client_command command = {1, words, lengths};
+    const char *const words[] = {"ROLE", NULL};
     const struct reply *reply;
-    bool answered = client_call(client, &command, 1, &reply, deadline) == SERVER_OK;
-    bool master = answered &&
-                  (reply->kind == REPLY_ERROR || (reply->kind == REPLY_ARRAY && reply->count > 0 &&
-                                                  reply_is(&reply->items[0], "master")));
+    bool master =
+        client_ask(client, words, &reply, deadline) == SERVER_OK && sentinel_accepts_role(reply);
     client_close(client);
     return master;
 }
@@ -109,7 +105,7 @@ bool sentinel_has_moved(const struct client_settings *settings, int *next,
     struct url_place named = {.port = 0};
     if (sentinel_find(settings, next, deadline, &named, &why) != SERVER_OK)
         return false;
-    if (named.port == from->port && strcmp(named.host, from->host) == 0)
+    if (url_same_place(&named, from))
         return false;
     return says_master(settings, &named, deadline);
 }

@@ -21,6 +21,9 @@ enum server_error sentinel_find(const struct client_settings *settings, int *nex
                                 const struct deadline *deadline, struct url_place *master,
                                 struct text *why);
 
+/* Whether ROLE's reply is a master's. An ACL may refuse to tell: then writing will. */
+bool sentinel_accepts_role(const struct reply *role);
+
 /*
  * Whether the master is another one than `from`: a sentinel names another, and that one says that it
  * is a master. Sentinels that do not answer, or are stale, change nothing. `*next` as above.

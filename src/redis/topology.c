@@ -14,11 +14,9 @@ enum server_error topology_run_id(struct client *client, char id[TOPOLOGY_ID_MAX
                                   const struct deadline *deadline)
 {
     static const char field[] = "\nrun_id:";
-    const char *const words[] = {"INFO", "server"};
-    const size_t lengths[] = {4, 6};
-    const struct client_command command = {2, words, lengths};
+    const char *const words[] = {"INFO", "server", NULL};
     const struct reply *reply;
-    enum server_error error = client_call(client, &command, 1, &reply, deadline);
+    enum server_error error = client_ask(client, words, &reply, deadline);
     if (error != SERVER_OK)
         return error;
     id[0] = '\0';
@@ -51,8 +49,7 @@ static bool read_place(const struct reply *node, struct url_place *place)
 static bool is_known(const struct topology_masters *masters, const struct url_place *place)
 {
     for (size_t i = 0; i < masters->count; i++)
-        if (masters->places[i].port == place->port &&
-            strcmp(masters->places[i].host, place->host) == 0)
+        if (url_same_place(&masters->places[i], place))
             return true;
     return false;
 }
@@ -79,12 +76,10 @@ static enum server_error add_master(struct client *client, struct topology_maste
 enum server_error topology_find_masters(struct client *client, struct topology_masters *masters,
                                         const struct deadline *deadline)
 {
-    const char *const words[] = {"CLUSTER", "SLOTS"};
-    const size_t lengths[] = {7, 5};
-    const struct client_command command = {2, words, lengths};
+    const char *const words[] = {"CLUSTER", "SLOTS", NULL};
     const struct reply *reply;
     *masters = (struct topology_masters){.places = NULL};
-    enum server_error error = client_call(client, &command, 1, &reply, deadline);
+    enum server_error error = client_ask(client, words, &reply, deadline);
     if (error != SERVER_OK)
         return error;
     if (reply->kind != REPLY_ARRAY) {
