@@ -28,6 +28,7 @@ if ARGV[5] == 'x' and ARGV[11] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3],
   end
 end
 
+-- include keep
 -- include line
 local tombstone = KEYS[6]
 local head, tail, mode, want = ARGV[1], ARGV[2], ARGV[5], ARGV[6]

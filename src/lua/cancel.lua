@@ -6,6 +6,7 @@
 --       client's clock   4 how long the tombstone stands, in ms; 0: nothing is on its way
 --       5 "skip": the wait was in vain and counts as a skipped run
 -- Reply {"OK"}
+-- include keep
 -- include line
 local head = ARGV[1]
 local micros = server_time()

@@ -7,6 +7,7 @@
 --       6 host  7 start, ms since the epoch  8 duration in ms  9 exit status   ("" for 6: no record)
 --       10 "again": no record unless the place was ours (an earlier try may have recorded it)
 -- Reply {"OK"} | {"GONE"} | {"TAKEN", value}
+-- include keep
 
 local function record(verdict)
   if ARGV[6] ~= '' and (verdict[1] == 'OK' or ARGV[10] ~= 'again') then
@@ -17,7 +18,7 @@ local function record(verdict)
     if verdict[1] ~= 'OK' then
       redis.pcall('HINCRBY', KEYS[2], 'losses', 1)
     end
-    redis.pcall('PEXPIRE', KEYS[2], 7776000000) -- KEEP in lib/line.lua
+    redis.pcall('PEXPIRE', KEYS[2], KEEP)
   end
   return verdict
 end

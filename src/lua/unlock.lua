@@ -5,6 +5,7 @@
 -- KEYS  1..5 as in lib/line.lua
 -- ARGV  1 ms since the epoch by the client's clock   2... the values to remove
 -- Reply {"OK", how many were removed}
+-- include keep
 -- include line
 local micros = server_time()
 local now = micros and math.floor(micros / 1000) or tonumber(ARGV[1])

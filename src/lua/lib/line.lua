@@ -1,4 +1,4 @@
--- THE LINE: what ACQUIRE, RELEASE and CANCEL share. Included at build time.
+-- THE LINE: what ACQUIRE, RELEASE, CANCEL and UNLOCK share. Included at build time, behind lib/keep.lua.
 --
 -- KEYS  1 the lock        string: the value of an exclusive holder (or of another program)
 --       2 its state       hash: fence, ticket, slots (the N in use), counters, last run
@@ -12,7 +12,6 @@
 local lock, state, queue, holders, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 
 local GRANT = 3000 -- ms that a waiter has to claim what it was granted
-local KEEP = 7776000000 -- ms that the state is kept: 90 days
 
 local function digits(number)
   return string.format('%.0f', number)
