@@ -54,15 +54,22 @@ tls_answers() {
 section_quorum() {
     local urls
     five_servers
-    head_row "quorum: a lock cycle around true, $rounds rounds" "" "wall us" "p99 us" "cpu us" "faults" \
-        "wall/one" "cpu/one"
-    "$tools/pairs" -n "$rounds" \
-        --- "1 server" "$bin" -u "${urls[0]}" job true \
-        --- "3 servers" "$bin" -u "${urls[*]:0:3}" quorum true \
-        --- "5 servers" "$bin" -u "${urls[*]}" quorum true >"$room/pairs"
+    quorum_table "$rounds" "quorum: a lock cycle around true" "" "${urls[@]}"
+}
+
+# quorum_table ROUNDS TITLE WHERE URL...: one, three and all five of the servers beside each other; WHERE
+# stands in the goals.
+quorum_table() {
+    local times=$1 title=$2 where=$3
+    shift 3
+    head_row "$title, $times rounds" "" "wall us" "p99 us" "cpu us" "faults" "wall/one" "cpu/one"
+    "$tools/pairs" -n "$times" \
+        --- "1 server" "$bin" -u "$1" job true \
+        --- "3 servers" "$bin" -u "$1 $2 $3" quorum true \
+        --- "5 servers" "$bin" -u "$*" quorum true >"$room/pairs"
     pairs_table <"$room/pairs"
-    goal "a quorum of three to one server, wall" "$(value '3 servers' 6)" 1.5
-    goal "a quorum of five to one server, wall" "$(value '5 servers' 6)" 1.5
+    goal "a quorum of three to one server$where, wall" "$(value '3 servers' 6)" 1.5
+    goal "a quorum of five to one server$where, wall" "$(value '5 servers' 6)" 1.5
 }
 
 # far_away URL: sets `far` to the same server behind a link that takes link_ms each way.
@@ -90,15 +97,8 @@ section_link() {
         far_away "$url"
         all+=("$far")
     done
-    head_row "link: a lock cycle around true, $link_ms ms each way, $slow_rounds rounds" "" "wall us" \
-        "p99 us" "cpu us" "faults" "wall/one" "cpu/one"
-    "$tools/pairs" -n "$slow_rounds" \
-        --- "1 server" "$bin" -u "${all[0]}" job true \
-        --- "3 servers" "$bin" -u "${all[*]:0:3}" quorum true \
-        --- "5 servers" "$bin" -u "${all[*]}" quorum true >"$room/pairs"
-    pairs_table <"$room/pairs"
-    goal "a quorum of three to one server over a link, wall" "$(value '3 servers' 6)" 1.5
-    goal "a quorum of five to one server over a link, wall" "$(value '5 servers' 6)" 1.5
+    quorum_table "$slow_rounds" "link: a lock cycle around true, $link_ms ms each way" " over a link" \
+        "${all[@]}"
 }
 
 # five_servers: sets `urls` to five servers that answer.

@@ -83,12 +83,7 @@ def check_overlaps(history, windows, report):
             active = [other for other in active if other.last > job.start]
             for other in active:
                 if excludes(other, job):
-                    why = (
-                        windows.job_at(other, job.start)
-                        or windows.job_at(job, other.last)
-                        or windows.group_at(name, job.start, ("data loss", "failover"))
-                        or windows.stalled(job.start)
-                    )
+                    why = windows.overlap(name, job.start, [(other, job.start), (job, other.last)])
                     report.judge(
                         why,
                         "overlap",
@@ -97,11 +92,7 @@ def check_overlaps(history, windows, report):
                     )
             active.append(job)
             if slots and len(active) > slots:
-                why = (
-                    next(filter(None, (windows.job_at(j, job.start) for j in active)), None)
-                    or windows.group_at(name, job.start, ("data loss", "failover"))
-                    or windows.stalled(job.start)
-                )
+                why = windows.overlap(name, job.start, [(j, job.start) for j in active])
                 report.judge(
                     why,
                     "overlap",

@@ -189,6 +189,15 @@ class Windows:
                 return "no guard yet"
         return None
 
+    def overlap(self, name, time, jobs):
+        """Why the lock may have had too many holders at `time`: one of `jobs`, pairs of a job and a
+        time, was out of control, or the server, or the machine."""
+        return (
+            next(filter(None, (self.job_at(job, at) for job, at in jobs)), None)
+            or self.group_at(name, time, ("data loss", "failover"))
+            or self.stalled(time)
+        )
+
     def stalled(self, time):
         for at, fields in self.history.stalls:
             if at - int(fields["ms"]) * 1_000_000 - S <= time <= at + S:
