@@ -42,7 +42,7 @@ endif
 
 # --- What is built -----------------------------------------------------------------------------
 
-sources := $(sort $(wildcard src/*/*.c) src/main.c $(if $(STATIC),src/redis/tls/openssl.c))
+sources := $(sort $(wildcard src/*/*.c) src/main.c $(if $(STATIC),src/redis/tls/openssl.c src/base/static/start.c))
 scripts := $(sort $(wildcard src/lua/*.lua src/lua/lib/*.lua))
 embedded := $(BUILD)/lua/scripts
 
@@ -109,7 +109,7 @@ position_link := -pie
 ifeq ($(STATIC),1)
 position := -fno-pie -DREDISLOCK_TLS_BUILTIN
 # without warnings: the linker's, of getaddrinfo, which reads files and asks DNS without a library
-position_link := -static -no-pie -Wl,--no-warnings
+position_link := -static -no-pie -Wl,--no-warnings $(addprefix -Wl$(comma)--wrap=,_dl_get_origin OPENSSL_cpuid_setup)
 endif
 
 ifneq ($(sanitizers),)

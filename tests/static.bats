@@ -42,6 +42,11 @@ alone() {
     assert_equal "$("$STATIC" --version)" "redislock $(<"$ROOT/VERSION")"
 }
 
+@test "its start does not look for the program's own path" {
+    strace -e trace=readlink,readlinkat -o "$ROOM/calls" "$STATIC" --version
+    assert_equal "$(grep -c readlink "$ROOM/calls")" 0
+}
+
 @test "in an empty root it takes a lock, runs a command and gives the lock back" {
     namespace_start
     redis_start main --tcp

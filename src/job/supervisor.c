@@ -167,6 +167,13 @@ static void child_ended(struct supervisor *s, int status)
     }
 }
 
+static bool is_done(const struct supervisor *s)
+{
+    if (!s->child_gone)
+        return false;
+    return !inside_drains(s) || s->quiet_sweeps >= 2;
+}
+
 /* The next child that has changed; 0 or less: none. Its signal comes once, so no try may be lost. */
 static pid_t next_child(int *status)
 {
@@ -181,7 +188,7 @@ static void reap(struct supervisor *s)
 {
     int status;
     pid_t pid;
-    while ((pid = next_child(&status)) > 0) {
+    while (!is_done(s) && (pid = next_child(&status)) > 0) {
         if (pid == s->plan->child && WIFSTOPPED(status)) {
             if (!s->plan->own_group || s->told_to_stop)
                 stop_with_child(s);
@@ -216,13 +223,6 @@ static void forward(struct supervisor *s, const struct signalfd_siginfo *info)
         return; /* nothing may run any more */
     log_info("forwarding signal %d to the command", (int)info->ssi_signo);
     signal_group(s, (int)info->ssi_signo);
-}
-
-static bool is_done(const struct supervisor *s)
-{
-    if (!s->child_gone)
-        return false;
-    return !inside_drains(s) || s->quiet_sweeps >= 2;
 }
 
 static void take_signals(struct supervisor *s)

@@ -4,14 +4,15 @@
 #include "lock/holder.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define MAGIC       "redislock1"
 #define FIELD_COUNT 11
-#define BOOT_DIGITS 8  /* of the boot id: enough to tell two boots of one host apart */
 #define WORD_SHOWN  64 /* bytes of a host's, user's or command's name that are kept */
 
 static bool is_plain(unsigned char byte)
@@ -160,15 +161,13 @@ static void read_host(char host[HOLDER_FIELD_MAX + 1])
     host[HOLDER_FIELD_MAX] = '\0'; /* a name that was cut need not have one */
 }
 
-static void read_boot_id(char boot[BOOT_DIGITS + 1])
+/*
+ * When this host was booted, in seconds since the epoch by its own clock: tells its boots apart. Not
+ * the kernel's random id of a boot: to read that file costs more than all the rest of the value.
+ */
+static void add_boot(struct text *text)
 {
-    ssize_t got = -1;
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        got = read(fd, boot, BOOT_DIGITS);
-        close(fd);
-    }
-    boot[got == BOOT_DIGITS ? BOOT_DIGITS : 0] = '\0';
+    text_add_int(text, (clock_wall_ms() - clock_boot_ms()) / 1000);
 }
 
 /*
@@ -177,15 +176,16 @@ static void read_boot_id(char boot[BOOT_DIGITS + 1])
  */
 static void add_user(struct text *text)
 {
+    unsigned long uid = getauxval(AT_EUID); /* as at our start: without a system call */
     const char *name = getenv("LOGNAME");
     if (name == NULL || *name == '\0')
         name = getenv("USER");
     if (name != NULL && *name != '\0')
         add_field(text, name);
-    else if (geteuid() == 0)
+    else if (uid == 0)
         add_field(text, "root");
     else
-        text_addf(text, "uid%%20%ju", (uintmax_t)geteuid());
+        text_addf(text, "uid%%20%lu", uid);
 }
 
 static const char *base_name(const char *path)
@@ -204,14 +204,12 @@ void holder_add_head(struct text *text, const char *token)
 void holder_add_tail(struct text *text, int64_t ttl_ms, pid_t pid, const char *command)
 {
     char host[HOLDER_FIELD_MAX + 1];
-    char boot[BOOT_DIGITS + 1];
     read_host(host);
-    read_boot_id(boot);
     text_add_int(text, ttl_ms);
     text_add_char(text, ':');
     add_field(text, host);
     text_add_char(text, ':');
-    add_field(text, boot);
+    add_boot(text);
     text_add_char(text, ':');
     text_add_int(text, pid);
     text_add_char(text, ':');

@@ -13,10 +13,12 @@
 --     | {"HELD", a holder's value, ms left, server time in ms, how many hold, how many are ahead, ticket}
 --     | {"SLOTS", the N in use} | {"CANCELLED"}
 
--- The way of most runs, without what the line needs: nobody holds, waits, has cancelled or is known
--- to have held; and a RELEASE has worked under this name before (it counts the runs), so that what an
--- ACL allows need not be tried.
-if ARGV[5] == 'x' and ARGV[11] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4], KEYS[6]) == 0 then
+-- The ways of most runs, without what the line needs: nobody waits, and this is no second attempt.
+-- What is free is taken, if a RELEASE has worked under this name before (it counts the runs), so that
+-- what an ACL allows need not be tried.
+local plain = ARGV[5] == 'x' and ARGV[10] == '' and ARGV[11] == '0'
+local there = plain and redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4], KEYS[6])
+if there == 0 then
   local known, time = redis.pcall('HMGET', KEYS[2], 'fence', 'runs'), redis.pcall('TIME')
   if known[2] and not time['err'] then
     local start = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -29,6 +31,26 @@ if ARGV[5] == 'x' and ARGV[11] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3],
 end
 
 -- include keep
+-- A refusal counts as a skipped run. A full memory may refuse the count; but a read-only replica must
+-- not answer at all: its error, else nil.
+local function count_skip()
+  local counted = redis.pcall('HINCRBY', KEYS[2], 'skips', 1)
+  if type(counted) == 'table' and string.find(counted['err'], 'READONLY', 1, true) then
+    return counted
+  end
+  redis.pcall('PEXPIRE', KEYS[2], KEEP)
+end
+
+-- What has one exclusive holder is refused.
+if there == 1 and ARGV[6] == 'skip' then
+  local value, left, time = redis.pcall('GET', KEYS[1]), redis.pcall('PTTL', KEYS[1]), redis.pcall('TIME')
+  local other = type(value) == 'string' and string.sub(value, 1, #ARGV[1]) ~= ARGV[1]
+  if other and type(left) == 'number' and not time['err'] then
+    local now = string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+    return count_skip() or {'HELD', value, left, now, 1, 0, 0}
+  end
+end
+
 -- include line
 local tombstone = KEYS[6]
 local head, tail, mode, want = ARGV[1], ARGV[2], ARGV[5], ARGV[6]
@@ -44,11 +66,11 @@ end
 local now = micros and math.floor(micros / 1000) or tonumber(ARGV[4])
 
 local token = string.match(head, '^redislock1:(%x+):$')
-if redis.call('EXISTS', tombstone) == 1 then
-  return {'CANCELLED'}
-end
 local me = mode .. ':' .. ARGV[7] .. ':' .. token .. ':' .. tail
-if redis.call('EXISTS', holders) == 1 then
+if redis.call('EXISTS', tombstone, holders) > 0 then
+  if redis.call('EXISTS', tombstone) == 1 then
+    return {'CANCELLED'}
+  end
   redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
 end
 
@@ -143,13 +165,9 @@ if not others and has_room(mode) then
   return {'OK', put(mode, token, tail, false, ttl, now)}
 end
 
-if want == 'skip' then
-  -- A full memory may refuse the count; but a read-only replica must not answer at all.
-  local counted = redis.pcall('HINCRBY', state, 'skips', 1)
-  if type(counted) == 'table' and string.find(counted['err'], 'READONLY', 1, true) then
-    return counted
-  end
-  redis.pcall('PEXPIRE', state, KEEP)
+local stale = want == 'skip' and count_skip()
+if stale then
+  return stale
 end
 
 local ticket

@@ -32,7 +32,8 @@ local function judge(value)
 end
 
 -- The way of most runs, without what the line needs: nobody waits, and nothing stays behind.
-if ARGV[2] == 'x' and ARGV[3] == '0' and redis.call('EXISTS', KEYS[3]) == 0 then
+local waiters = redis.call('EXISTS', KEYS[3]) == 1
+if ARGV[2] == 'x' and ARGV[3] == '0' and not waiters then
   local verdict = judge(redis.call('GET', KEYS[1]))
   if verdict[1] == 'OK' then
     redis.call('DEL', KEYS[1])
@@ -41,7 +42,6 @@ if ARGV[2] == 'x' and ARGV[3] == '0' and redis.call('EXISTS', KEYS[3]) == 0 then
 end
 
 -- include line
-local waiters = redis.call('EXISTS', queue) == 1
 local hold, now, left = tonumber(ARGV[3]), 0, 0
 if hold > 0 or waiters then
   local micros = server_time()
