@@ -3,7 +3,10 @@
  * between them. No options, no extension, no signals, no checks beyond the reply's first bytes:
  * what redislock costs beyond this is the price of what it promises.
  *
- *   bare PORT|/SOCKET KEY COMMAND...     exit status: the command's, 75 if held, 69 without Redis
+ *   bare PORT|/SOCKET KEY COMMAND...             exit status: the command's, 75 if held, 69 without Redis
+ *   bare -r ACQUIRE BEFORE AFTER PORT COMMAND... with requests of redislock's own, byte for byte: the
+ *                                                second is BEFORE, the value that the first one's reply
+ *                                                tells, AFTER; so that the server does the same work
  */
 #include "bench.h"
 
@@ -15,6 +18,7 @@
 #include <sys/wait.h>
 
 #define TOKEN_BYTES 16
+#define REPLY_BYTES 256
 #define RELEASE                                                                                    \
     "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0"
 
@@ -50,11 +54,11 @@ static void make_token(char token[2 * TOKEN_BYTES + 1])
 }
 
 /* Sends a request; the first bytes of its reply, NUL-terminated. */
-static void exchange(int fd, const char *request, int length, char reply[64])
+static void exchange(int fd, const char *request, int length, char reply[REPLY_BYTES])
 {
     if (send(fd, request, (size_t)length, MSG_NOSIGNAL) != length)
         _exit(69);
-    ssize_t got = recv(fd, reply, 63, 0);
+    ssize_t got = recv(fd, reply, REPLY_BYTES - 1, 0);
     if (got <= 0)
         _exit(69);
     reply[got] = '\0';
@@ -73,29 +77,52 @@ static int run(char **argv)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int main(int argc, char **argv)
+/* The plain recipe. */
+static int plain(int fd, const char *key, char **command)
 {
     char token[2 * TOKEN_BYTES + 1];
     char request[1024];
-    char reply[64];
-    if (argc < 4)
-        return 64;
-    int fd = connect_to(argv[1]);
-    if (fd < 0)
-        return 69;
+    char reply[REPLY_BYTES];
     make_token(token);
     int length = snprintf(request, sizeof request,
                           "*6\r\n$3\r\nSET\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n$2\r\nNX\r\n$2\r\nPX\r\n"
                           "$5\r\n60000\r\n",
-                          strlen(argv[2]), argv[2], strlen(token), token);
+                          strlen(key), key, strlen(token), token);
     exchange(fd, request, length, reply);
     if (reply[0] != '+')
         return reply[0] == '$' ? 75 : 76;
-    int status = run(argv + 3);
+    int status = run(command);
     length = snprintf(request, sizeof request,
                       "*5\r\n$4\r\nEVAL\r\n$%zu\r\n" RELEASE "\r\n$1\r\n1\r\n$%zu\r\n%s\r\n$%zu\r\n"
                       "%s\r\n",
-                      strlen(RELEASE), strlen(argv[2]), argv[2], strlen(token), token);
+                      strlen(RELEASE), strlen(key), key, strlen(token), token);
     exchange(fd, request, length, reply);
     return status;
+}
+
+/* Requests that were heard of redislock. */
+static int repeated(int fd, const char *acquire, const char *before, const char *after,
+                    char **command)
+{
+    char request[1024];
+    char reply[REPLY_BYTES];
+    char value[REPLY_BYTES];
+    make_token(value); /* one as good as the one that is repeated */
+    exchange(fd, acquire, (int)strlen(acquire), reply);
+    if (sscanf(reply, "*2 $2 OK $%*d %255s", value) != 1)
+        return strstr(reply, "HELD") != NULL ? 75 : 76;
+    int status = run(command);
+    exchange(fd, request, snprintf(request, sizeof request, "%s%s%s", before, value, after), reply);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    bool repeats = argc > 6 && strcmp(argv[1], "-r") == 0;
+    if (argc < 4)
+        return 64;
+    int fd = connect_to(argv[repeats ? 5 : 1]);
+    if (fd < 0)
+        return 69;
+    return repeats ? repeated(fd, argv[2], argv[3], argv[4], argv + 6) : plain(fd, argv[2], argv + 3);
 }

@@ -26,12 +26,59 @@ bench_begin() {
     [[ -n $flock ]] || { echo "bench: no flock, and everything is measured against it" >&2 && exit 1; }
     [[ -x $bin ]] || { echo "bench: $bin is not there; make builds it" >&2 && exit 1; }
     redis_start
+    bench_copy
     wrapped=(redislock "$bin" -u "redis://127.0.0.1:$port")
     local_wrapped=("$bin" -u "unix://$socket")
+    bench_requests
+}
+
+# As `make install` and a package do: a file that a linker has just put together lies in the memory
+# in smaller pieces, and costs a start some hundredths more.
+bench_copy() {
+    mkdir "$room/bin"
+    cp "$tools/bare" "$bin" "$room/bin"
+    [[ ! -e ${bin%/*}/redislock-tls.so ]] || cp "${bin%/*}/redislock-tls.so" "$room/bin"
+    bin=$room/bin/${bin##*/} bare=$room/bin/bare
+    if [[ -n ${REDISLOCK_STATIC-} ]]; then
+        cp "$REDISLOCK_STATIC" "$room/bin/static"
+        REDISLOCK_STATIC=$room/bin/static
+    fi
+}
+
+# What redislock says to the server for the lock "same", for `bare -r`.
+bench_requests() {
+    local monitor heard said value acquire before
+    "${wrapped[@]:1}" same true # the server knows the scripts, and this name
+    redis-cli -s "$socket" monitor >"$room/monitor" & # no function: the kill is to meet the client
+    monitor=$!
+    wait_until 5 grep -q OK "$room/monitor"
+    "${wrapped[@]:1}" same true
+    wait_until 5 eval '(($(grep -c EVALSHA "$room/monitor") == 2))'
+    kill "$monitor"
+    wait "$monitor" || :
+    mapfile -t heard < <(sed -n 's/^[^]]*\] "EVALSHA"/"EVALSHA"/p' "$room/monitor")
+    declare -a said="(${heard[0]})"
+    acquire=$(resp "${said[@]}")$'\n'
+    declare -a said="(${heard[1]})"
+    before=$(resp "${said[@]}")$'\n'
+    value=$(grep -o 'redislock1:[0-9a-f]*:[0-9]*:held:[^"]*' <<<"${heard[1]}" | head -1)
+    bare_same=("$bare" -r "$acquire" "${before%%"$value"*}" "${before#*"$value"}" "$port")
+}
+
+# resp WORD...: a command as it goes over the wire
+resp() {
+    local word
+    printf '*%d\r\n' "$#"
+    for word; do
+        printf '$%d\r\n%s\r\n' "${#word}" "$word"
+    done
 }
 
 bench_end() {
-    local pid
+    local pid gate
+    for gate in "${room-/nowhere}"/*.gate.*; do
+        [[ ! -p $gate ]] || : <>"$gate" # whoever waits there goes on, and ends
+    done
     for pid in "${servers[@]}" $(jobs -p); do
         kill "$pid" 2>/dev/null || continue
         wait "$pid" 2>/dev/null || :

@@ -70,7 +70,7 @@ section_memory() {
         "" "peak" "rss" "faults" "private"
     peak_row "true" true
     peak_row "flock" "$flock" "$room/file" true
-    peak_row "bare C" "$tools/bare" "$port" lock:bare true
+    peak_row "bare C" "$bare" "$port" lock:bare true
     peak_row "redislock, short job" "${wrapped[@]:1}" job true
     goal "short job, kB" "$peak" 1843
     memory_holding "$bin" redislock
@@ -130,7 +130,7 @@ section_roundtrips() {
     wire 100 "${wrapped[@]:1}" "$(refused_name)" true
     row "redislock, refused" "$answers" "$received" "$sent" "$server"
     rcli del lock:refused >/dev/null
-    wire 100 "$tools/bare" "$port" lock:bare true
+    wire 100 "$bare" "$port" lock:bare true
     row "bare C" "$answers" "$received" "$sent" "$server"
     wire 20 "$here/recipe" "$port" peer true
     row "sh + redis-cli" "$answers" "$received" "$sent" "$server"
@@ -201,7 +201,7 @@ section_syscalls() {
     fi
     head_row "syscalls: of a whole cycle in the wrapper's own process" "" "its own" "with loading"
     strace_row "flock" "$flock" "$room/file" true
-    strace_row "bare C" "$tools/bare" "$port" lock:bare true
+    strace_row "bare C" "$bare" "$port" lock:bare true
     "${wrapped[@]:1}" job true </dev/null # the server knows the scripts
     if [[ -n ${REDISLOCK_STATIC-} ]]; then
         strace_row "redislock static" "$REDISLOCK_STATIC" "${wrapped[@]:2}" job true
@@ -246,7 +246,7 @@ section_instructions() {
     if [[ -n ${REDISLOCK_STATIC-} ]]; then
         instructions_row "redislock static" "$REDISLOCK_STATIC" "${wrapped[@]:2}" job true
     fi
-    instructions_row "bare C" "$tools/bare" "$port" lock:bare true
+    instructions_row "bare C" "$bare" "$port" lock:bare true
     instructions_row "flock" "$flock" "$room/file" true
     goal "thousand instructions, to flock's" $((own / 1000)) $((instructions / 1000))
 }

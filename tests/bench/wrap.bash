@@ -21,7 +21,8 @@ columns_bare=("${columns[@]}" "wall/bare" "cpu/bare")
 
 section_wrap() {
     local contenders=(--- "flock FILE true" "$flock" "$room/file" true
-        --- "bare C, TCP" "$tools/bare" "$port" lock:bare true
+        --- "bare C, TCP" "${bare_same[@]}" true
+        --- "bare C, plain recipe" "$bare" "$port" lock:bare true
         --- "redislock, TCP" "${wrapped[@]:1}" job true
         --- "redislock, Unix socket" "${local_wrapped[@]}" job true)
     if [[ -n ${REDISLOCK_STATIC-} ]]; then
@@ -73,19 +74,19 @@ section_refuse() {
     mkfifo "$gate.1" "$gate.2"
     "$flock" "$room/held" "$tools/stamp" "$log.1" 0 "$gate.1" &
     holders+=("$!")
-    "${wrapped[@]:1}" held "$tools/stamp" "$log.2" 0 "$gate.2" </dev/null &
+    "${wrapped[@]:1}" same "$tools/stamp" "$log.2" 0 "$gate.2" </dev/null &
     holders+=("$!")
     wait_until 10 test -s "$log.1"
     wait_until 10 test -s "$log.2"
 
     local contenders=(--- "flock -n=1" "$flock" -n "$room/held" true
-        --- "bare C, TCP=75" "$tools/bare" "$port" lock:held true
-        --- "redislock, TCP=75" "${wrapped[@]:1}" held true
-        --- "redislock, Unix socket=75" "${local_wrapped[@]}" held true)
+        --- "bare C, TCP=75" "${bare_same[@]}" true
+        --- "redislock, TCP=75" "${wrapped[@]:1}" same true
+        --- "redislock, Unix socket=75" "${local_wrapped[@]}" same true)
     if [[ -n ${REDISLOCK_STATIC-} ]]; then
-        contenders+=(--- "redislock static, TCP=75" "$REDISLOCK_STATIC" "${wrapped[@]:2}" held true)
+        contenders+=(--- "redislock static, TCP=75" "$REDISLOCK_STATIC" "${wrapped[@]:2}" same true)
     fi
-    contenders+=(--- "sh + redis-cli=75" "$here/recipe" "$port" held true)
+    contenders+=(--- "sh + redis-cli=75" "$here/recipe" "$port" same true)
     head_row "refuse: the lock is held, and the wrapper gives up at once, $rounds rounds" \
         "" "${columns_bare[@]}"
     "$tools/pairs" -n "$rounds" -r 2 "${contenders[@]}" >"$room/pairs"
