@@ -124,5 +124,6 @@ int main(int argc, char **argv)
     int fd = connect_to(argv[repeats ? 5 : 1]);
     if (fd < 0)
         return 69;
-    return repeats ? repeated(fd, argv[2], argv[3], argv[4], argv + 6) : plain(fd, argv[2], argv + 3);
+    return repeats ? repeated(fd, argv[2], argv[3], argv[4], argv + 6)
+                   : plain(fd, argv[2], argv + 3);
 }

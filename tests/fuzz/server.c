@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/deadline.h"
+#include "base/log.h"
 #include "base/token.h"
 #include "cli/config.h"
 #include "command/doctor.h"
@@ -55,6 +56,8 @@ static const char *const questions[][WORDS_MAX] = {
     {"--doctor"},
     {"--doctor", "-u", "redis+cluster://a,b"},
 };
+
+#define QUESTIONS (sizeof(questions) / sizeof(questions[0]))
 
 /* --- What is replaced ------------------------------------------------------------------------- */
 
@@ -140,7 +143,28 @@ uint32_t __wrap_token_random_below(uint32_t bound)
 
 /* --- A run ------------------------------------------------------------------------------------ */
 
-static int ask(const char *const *words)
+/* Read once for each question: reading it is what the target config is about. */
+static const struct config *config_of(size_t question)
+{
+    static struct config configs[QUESTIONS];
+    static bool read[QUESTIONS];
+    static char no_file[] = "REDISLOCK_CONFIG=/dev/null";
+    static char url[] = "REDISLOCK_URL=redis://h";
+    static char program[] = "redislock";
+    static char *argv[QUESTIONS][WORDS_MAX + 2];
+    char *environment[] = {no_file, url, NULL};
+    int argc = 0;
+    if (read[question])
+        return &configs[question];
+    argv[question][argc++] = program;
+    for (size_t i = 0; i < WORDS_MAX && questions[question][i] != NULL; i++)
+        argv[question][argc++] = strdup(questions[question][i]);
+    REQUIRE(config_load(&configs[question], argc, argv[question], environment) == STATUS_OK);
+    read[question] = true;
+    return &configs[question];
+}
+
+static int ask(size_t question)
 {
     static int (*const commands[])(const struct config *) = {
         [MODE_ACQUIRE] = command_acquire, [MODE_EXTEND] = command_extend,
@@ -148,20 +172,9 @@ static int ask(const char *const *words)
         [MODE_STATUS] = command_status,   [MODE_LIST] = command_list,
         [MODE_UNLOCK] = command_unlock,   [MODE_DOCTOR] = command_doctor,
     };
-    char *argv[WORDS_MAX + 4] = {strdup("redislock")};
-    static char no_file[] = "REDISLOCK_CONFIG=/dev/null";
-    static char url[] = "REDISLOCK_URL=redis://h";
-    char *environment[] = {no_file, url, NULL};
-    int argc = 1;
-    for (size_t i = 0; i < WORDS_MAX && words[i] != NULL; i++)
-        argv[argc++] = strdup(words[i]);
-    struct config config;
-    REQUIRE(config_load(&config, argc, argv, environment) == STATUS_OK);
-    int status = commands[config.mode](&config);
-    config_release(&config);
-    for (int i = 0; i < argc; i++)
-        free(argv[i]);
-    return status;
+    const struct config *config = config_of(question);
+    log_setup(&(struct log_settings){config->name, config->log_format, config->verbose});
+    return commands[config->mode](config);
 }
 
 static bool is_of_contract(int status)
@@ -194,7 +207,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_capture_begin(&err);
     if (first_free < 0)
         first_free = dup(STDIN_FILENO);
-    int status = ask(questions[data[0] % (sizeof(questions) / sizeof(questions[0]))]);
+    int status = ask(data[0] % QUESTIONS);
     (void)fflush(stdout);
     fuzz_capture_end(&err);
     fuzz_capture_end(&out);
