@@ -189,6 +189,68 @@ STEPS
     assert_status 0
 }
 
+# remember_there FROM TO: what is remembered of the locks job-FROM to job-TO, each as many runs as its number.
+remember_there() {
+    local number
+    for ((number = $1; number <= $2; number++)); do
+        printf 'HSET lock:{lock:job-%d}:state runs %d\n' "$number" "$number"
+    done | redis-cli -c -p "$(redis_port n1)" >/dev/null
+}
+
+# scripts_run: by all masters.
+scripts_run() {
+    local node
+    for node in n1 n2 n3; do
+        rcli_at "$node" info commandstats
+    done | awk -F '[=,]' '/^cmdstat_eval/ { sum += $2 } END { print sum + 0 }'
+}
+
+@test "--list of many locks all over the slots: each node is asked for its own, and one that moves is found" {
+    local URL name node key wanted
+    URL=$(any_url n1)
+    for node in n1 n2 n3; do
+        rcli_at "$node" flushall >/dev/null
+    done
+    remember_there 1 600
+    wanted=$(seq 600 | sed 's/.*/job-& &/' | LC_ALL=C sort)
+    lock --list >/dev/null # now the script is known everywhere
+    for node in n1 n2 n3; do
+        rcli_at "$node" config resetstat >/dev/null
+    done
+    run --separate-stderr lock --list --json
+    assert_status 0
+    assert_equal "$(jq -r '.[] | "\(.name) \(.runs)"' <<<"$output")" "$wanted"
+    assert_equal "$(scripts_run)" 600
+    rcli_at n2 script flush >/dev/null
+    run --separate-stderr lock --list --json
+    assert_equal "$(jq -r '.[] | "\(.name) \(.runs)"' <<<"$output")" "$wanted"
+    name=$(name_on n2)
+    rcli_at n2 set "lock:$name" foreign >/dev/null
+    rcli_at n2 zadd "lock:{lock:$name}:queue" 1 x >/dev/null
+    rcli_at n2 zadd "lock:{lock:$name}:holders" 1 x >/dev/null
+    moving "$name"
+    for key in "lock:$name" "lock:{lock:$name}:"{state,queue,holders}; do
+        move_key "$key" # to where its slot is not yet: MOVED there, and back by ASK
+    done
+    for node in n1 n2 n3; do
+        rcli_at "$node" config resetstat >/dev/null
+    done
+    run --separate-stderr lock --list --json
+    assert_status 0
+    assert_no_stderr
+    assert_equal "$(jq -r '.[] | "\(.name) \(.runs)"' <<<"$output")" "$wanted"
+    assert_between "$(scripts_run)" 601 $((600 + 64 + 10))
+    moved
+    run --separate-stderr lock --list --json
+    assert_equal "$(jq -r '.[] | "\(.name) \(.runs)"' <<<"$output")" "$wanted"
+    run --separate-stderr lock --status --json job-{1..20}
+    assert_status 75 # the one with a foreign value
+    assert_equal "$(jq -c 'map(.runs) == [range(1; 21)]' <<<"$output")" true
+    for node in n1 n2 n3; do
+        rcli_at "$node" flushall >/dev/null
+    done
+}
+
 @test "--list: nodes that do not answer are told after what the others have, with 69" {
     local URL dead
     FILE_ROOM=

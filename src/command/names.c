@@ -97,6 +97,13 @@ enum lock_result names_collect(struct names *names, struct observer *observer, c
     return failed == nodes ? names->missing : LOCK_OK;
 }
 
+void names_announce(const struct names *names, size_t first, size_t end, struct observer *observer)
+{
+    size_t i = first + observer_announced(observer);
+    while (i < end && observer_announce(observer, names->at[i].node, names->at[i].text))
+        i++;
+}
+
 void names_free(struct names *names)
 {
     for (size_t i = 0; i < names->count; i++)

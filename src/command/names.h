@@ -13,7 +13,7 @@
 
 struct name {
     char *text;  /* owned */
-    size_t node; /* for observer_look */
+    size_t node; /* for observer_announce */
 };
 
 struct names {
@@ -34,6 +34,10 @@ struct names {
  */
 enum lock_result names_collect(struct names *names, struct observer *observer, const char *pattern,
                                void (*progress)(size_t found), const struct deadline *deadline);
+
+/* Announces the names from `first` on, as many as the observer takes: to be called before each is looked at. */
+void names_announce(const struct names *names, size_t first, size_t end, struct observer *observer);
+
 void names_free(struct names *names);
 
 #endif

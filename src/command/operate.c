@@ -52,11 +52,10 @@ static int failed(const struct operation *operation, enum lock_result result)
     return report_failure(operation->config, observer_why(operation->observer), result);
 }
 
-/* `node`: as for observer_look. */
-static enum lock_result look(const struct operation *operation, size_t node, const char *name)
+static enum lock_result look(const struct operation *operation, const char *name)
 {
     struct deadline deadline = {clock_boot_ms() + operation->config->connect_timeout_ms, -1};
-    return observer_look(operation->observer, node, name, operation->observed, &deadline);
+    return observer_look(operation->observer, name, operation->observed, &deadline);
 }
 
 /* Which of several servers what follows is about. */
@@ -109,7 +108,7 @@ static int on_every_server(const struct config *config, int (*act)(struct operat
 
 static int show_status(struct operation *operation, bool first, const char *name)
 {
-    enum lock_result result = look(operation, 0, name);
+    enum lock_result result = look(operation, name);
     if (result != LOCK_OK)
         return failed(operation, result);
     if (!operation->config->json) {
@@ -123,6 +122,14 @@ static int show_status(struct operation *operation, bool first, const char *name
     return operation->observed->holder_count > 0 ? operation->config->conflict_status : STATUS_OK;
 }
 
+/* Their questions go out together. */
+static void announce_from(struct observer *observer, char *const *names)
+{
+    size_t i = observer_announced(observer);
+    while (names[i] != NULL && observer_announce(observer, 0, names[i]))
+        i++;
+}
+
 static int status_there(struct operation *operation)
 {
     const struct config *config = operation->config;
@@ -132,6 +139,8 @@ static int status_there(struct operation *operation)
     operation->answered = config->json && several;
     (void)fputs(operation->answered ? "[" : "", stdout);
     for (size_t i = 0; config->names[i] != NULL && !failure; i++) {
+        if (several)
+            announce_from(operation->observer, &config->names[i]);
         int one = show_status(operation, i == 0, config->names[i]);
         failure = one != STATUS_OK && one != config->conflict_status;
         status = one != STATUS_OK ? one : status;
@@ -154,22 +163,22 @@ static void show_progress(size_t found)
 }
 
 /* `*shown` counts the locks that were printed. */
-static int list_row(const struct operation *operation, size_t *shown, const struct name *name)
+static int list_row(const struct operation *operation, size_t *shown, const char *name)
 {
     char storage[SHOW_ROW_MAX];
     struct text row = TEXT_OVER(storage);
-    enum lock_result result = look(operation, name->node, name->text);
+    enum lock_result result = look(operation, name);
     if (result == LOCK_NOT_A_LOCK)
         return STATUS_OK; /* a key of another program under our prefix is no lock */
     if (result != LOCK_OK)
         return failed(operation, result);
     if (operation->config->json) {
         (void)fputs((*shown)++ == 0 ? "" : ",\n", stdout);
-        show_json(name->text, operation->observed);
+        show_json(name, operation->observed);
         return STATUS_OK;
     }
     const struct show_shape shape = show_shape_for(0);
-    show_add_row(&row, &shape, name->text, operation->observed);
+    show_add_row(&row, &shape, name, operation->observed);
     (void)puts(row.at);
     return STATUS_OK;
 }
@@ -192,8 +201,10 @@ static int list_names(struct operation *operation, const struct names *names)
     size_t shown = 0;
     int status = STATUS_OK;
     list_head(operation);
-    for (size_t i = 0; i < names->count && status == STATUS_OK; i++)
-        status = list_row(operation, &shown, &names->at[i]);
+    for (size_t i = 0; i < names->count && status == STATUS_OK; i++) {
+        names_announce(names, i, names->count, operation->observer);
+        status = list_row(operation, &shown, names->at[i].text);
+    }
     (void)fputs(config->json ? "]\n" : "", stdout);
     if (output_finish() != STATUS_OK)
         return STATUS_OS;
@@ -295,7 +306,7 @@ static int confirm(const struct config *config)
 static int unlock(struct operation *operation)
 {
     const struct config *config = operation->config;
-    enum lock_result result = look(operation, 0, config->name);
+    enum lock_result result = look(operation, config->name);
     if (result != LOCK_OK)
         return failed(operation, result);
     if (operation->observed->holder_count == 0) {

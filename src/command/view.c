@@ -125,20 +125,18 @@ static void add_bar(struct text *row, const struct observed *observed)
     text_add(row, "] ");
 }
 
-static enum lock_result draw_row(const struct view *view, struct text *screen,
-                                 const struct name *name)
+static enum lock_result draw_row(const struct view *view, struct text *screen, const char *name)
 {
     char storage[SHOW_ROW_MAX + BAR_WIDTH];
     struct text row = TEXT_OVER(storage);
     struct deadline deadline = {clock_boot_ms() + view->config->watch_ms, -1};
-    enum lock_result result =
-        observer_look(view->observer, name->node, name->text, view->observed, &deadline);
+    enum lock_result result = observer_look(view->observer, name, view->observed, &deadline);
     if (result == LOCK_NOT_A_LOCK)
         return LOCK_OK;
     if (result != LOCK_OK)
         return result;
     add_bar(&row, view->observed);
-    show_add_row(&row, &view->shape, name->text, view->observed);
+    show_add_row(&row, &view->shape, name, view->observed);
     add_line(view, screen, row.at);
     return LOCK_OK;
 }
@@ -194,8 +192,11 @@ static enum lock_result draw(struct view *view)
     text_add(&screen, HOME);
     add_title(view, &screen);
     size_t room = view->rows > 4 ? view->rows - 4 : 1;
-    for (size_t i = 0; i < view->names.count && i < room && result == LOCK_OK; i++)
-        result = draw_row(view, &screen, &view->names.at[i]);
+    size_t shown = view->names.count < room ? view->names.count : room;
+    for (size_t i = 0; i < shown && result == LOCK_OK; i++) {
+        names_announce(&view->names, i, shown, view->observer);
+        result = draw_row(view, &screen, view->names.at[i].text);
+    }
     if (view->names.count > room)
         add_line(view, &screen, "…");
     if (result != LOCK_OK)

@@ -19,12 +19,21 @@ struct node {
     struct client *client;
 };
 
+/* A lock that will be looked at. */
+struct announced {
+    size_t node;
+    const char *name;
+};
+
 struct observer {
     struct client_settings server;
     struct client *client;
     struct client *asked; /* the last one: whose reason is told */
     struct node **nodes;  /* in a cluster whose names were looked for; else none */
     size_t node_count;
+    struct announced ahead[OBSERVE_AHEAD_MAX]; /* in the order of their looks */
+    size_t ahead_count;
+    size_t ahead_next; /* of them, the first that has not been looked at */
     const char *prefix;
     struct keys keys;
     char key_storage[KEYS_STORAGE_MAX];
@@ -69,11 +78,15 @@ const char *observer_why(const struct observer *observer)
     return client_why(observer->asked);
 }
 
+static struct client *client_of(const struct observer *observer, size_t node)
+{
+    return node < observer->node_count ? observer->nodes[node]->client : observer->client;
+}
+
 /* The client for `node`, which becomes the one that was asked. */
 static struct client *ask_at(struct observer *observer, size_t node)
 {
-    observer->asked =
-        node < observer->node_count ? observer->nodes[node]->client : observer->client;
+    observer->asked = client_of(observer, node);
     return observer->asked;
 }
 
@@ -94,24 +107,94 @@ static enum lock_result run(struct observer *observer, const struct script_call 
     }
 }
 
-enum lock_result observer_look(struct observer *observer, size_t node, const char *name,
+/* The question for all about a lock; its keys are the observer's, until the next one is made. */
+static struct script_call make_question(struct observer *observer, const char *name,
+                                        struct script_arguments *arguments)
+{
+    arguments->count = 0;
+    keys_make(&observer->keys, observer->key_storage, observer->prefix, name, "");
+    arguments_add_number(arguments, clock_wall_ms());
+    arguments_add_number(arguments, OBSERVE_HOLDERS_MAX);
+    return (struct script_call){.script = &SCRIPT_STATUS,
+                                .key_count = KEYS_HOLDERS + 1,
+                                .argument_count = arguments->count,
+                                .keys = observer->keys.all,
+                                .arguments = arguments->at};
+}
+
+size_t observer_announced(const struct observer *observer)
+{
+    return observer->ahead_count - observer->ahead_next;
+}
+
+bool observer_announce(struct observer *observer, size_t node, const char *name)
+{
+    struct script_arguments arguments;
+    if (observer->ahead_next > 0 || observer->ahead_count == OBSERVE_AHEAD_MAX)
+        return false;
+    const struct script_call call = make_question(observer, name, &arguments);
+    if (!script_add(client_of(observer, node), &call))
+        return false;
+    observer->ahead[observer->ahead_count++] = (struct announced){node, name};
+    return true;
+}
+
+static void take_back(struct observer *observer)
+{
+    client_skip(observer->client);
+    for (size_t i = 0; i < observer->node_count; i++)
+        client_skip(observer->nodes[i]->client);
+    observer->ahead_count = 0;
+    observer->ahead_next = 0;
+}
+
+static bool is_next(const struct observer *observer, const char *name)
+{
+    return observer_announced(observer) > 0 &&
+           strcmp(observer->ahead[observer->ahead_next].name, name) == 0;
+}
+
+/* The answer to the first announcement. */
+static enum server_error next_answer(struct observer *observer, const struct reply **reply,
+                                     const struct deadline *deadline)
+{
+    struct client *client = ask_at(observer, observer->ahead[observer->ahead_next].node);
+    struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
+    enum server_error error = script_next(client, reply, &attempt);
+    if (error == SERVER_REDIRECTED && client == observer->client)
+        client_follow(client); /* those of the nodes stay at their nodes */
+    if (++observer->ahead_next == observer->ahead_count)
+        observer->ahead_count = observer->ahead_next = 0;
+    return error;
+}
+
+/* Asks for one lock until it is told, by the client that goes after redirects. */
+static enum lock_result ask_alone(struct observer *observer, const char *name, bool by_text,
+                                  const struct reply **reply, const struct deadline *deadline)
+{
+    struct script_arguments arguments;
+    struct script_call call = make_question(observer, name, &arguments);
+    call.by_text = by_text;
+    (void)ask_at(observer, SIZE_MAX);
+    return run(observer, &call, reply, deadline);
+}
+
+enum lock_result observer_look(struct observer *observer, const char *name,
                                struct observed *observed, const struct deadline *deadline)
 {
-    struct script_arguments arguments = {.count = 0};
-    keys_make(&observer->keys, observer->key_storage, observer->prefix, name, "");
-    arguments_add_number(&arguments, clock_wall_ms());
-    arguments_add_number(&arguments, OBSERVE_HOLDERS_MAX);
-    const struct script_call call = {
-        &SCRIPT_STATUS, KEYS_HOLDERS + 1, arguments.count, observer->keys.all, arguments.at, NULL,
-        false};
     const struct reply *reply = NULL;
-    struct client *client = ask_at(observer, node);
-    enum lock_result result = run(observer, &call, &reply, deadline);
-    if (result != LOCK_OK)
+    enum server_error error = SERVER_UNREACHABLE;
+    if (is_next(observer, name))
+        error = next_answer(observer, &reply, deadline);
+    enum lock_result result = inside_of_error(error);
+    if (result != LOCK_OK && result != LOCK_NOT_A_LOCK)
+        take_back(observer);
+    if (result == LOCK_UNAVAILABLE)
+        result = ask_alone(observer, name, error == SERVER_NO_SCRIPT, &reply, deadline);
+    if (result != LOCK_OK || observed_read(observed, reply))
         return result;
-    if (observed_read(observed, reply))
-        return LOCK_OK;
-    client_nonsense(client, "gives an unexpected reply to a script");
+    take_back(observer);
+    client_nonsense(observer->asked, "gives an unexpected reply to a script");
     return LOCK_NONSENSE;
 }
 
@@ -277,8 +360,6 @@ enum lock_result observer_scan(struct observer *observer, size_t node, uint64_t 
     const char *const words[] = {"SCAN", at.at, "MATCH", pattern.at, "COUNT", SCAN_COUNT, NULL};
     const struct reply *reply;
     struct client *client = ask_at(observer, node);
-    if (*cursor == 0 && client != observer->client)
-        client_leave_node(client); /* a lock that has moved may have led it away */
     struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
     enum server_error error = client_ask(client, words, &reply, &attempt);
     if (error == SERVER_OK && reply->kind == REPLY_ERROR)

@@ -20,12 +20,28 @@ struct observer *observer_open(const struct client_settings *server, const char 
 void observer_close(struct observer *observer);
 
 /*
- * Fills `*observed` with all about the lock NAME; tries until the deadline. `node`: where
- * observer_scan found it, to be asked first; 0 where it was not looked for. OK, or as lock_acquire
+ * Fills `*observed` with all about the lock NAME; tries until the deadline. OK, or as lock_acquire
  * but for HELD. After anything else `*observed` is undefined.
  */
-enum lock_result observer_look(struct observer *observer, size_t node, const char *name,
+enum lock_result observer_look(struct observer *observer, const char *name,
                                struct observed *observed, const struct deadline *deadline);
+
+/*
+ * Says which lock will be looked at behind those announced already, so that their questions go out
+ * together: with the first look, in one write for each node. `node`: where observer_scan found it; 0
+ * where it was not looked for. `name` lives until it has been looked at.
+ *
+ * It is only a hint: observer_look has the same results without, each after a round trip of its own. A
+ * look at another lock takes all announcements back, and so does one that met trouble, whatever it
+ * came to in the end.
+ *
+ * false: not now, as there are OBSERVE_AHEAD_MAX, or some of them have been looked at and others not.
+ * observer_announced: how many are still to be looked at. So before each look one announces what is
+ * next behind these, until it is refused.
+ */
+#define OBSERVE_AHEAD_MAX 64 /* the server answers them in one go: 2 to 3 ms, and others wait */
+bool observer_announce(struct observer *observer, size_t node, const char *name);
+size_t observer_announced(const struct observer *observer);
 
 /*
  * Removes exactly the holders that were observed, as far as they still stand there, lets the first

@@ -32,10 +32,8 @@ struct observed_waiter {
 struct observed {
     int64_t now_ms; /* since the epoch */
     size_t holder_count;
-    struct observed_holder holders[OBSERVE_HOLDERS_MAX];
     int64_t waiting; /* all of them; the first are listed */
     size_t waiter_count;
-    struct observed_waiter waiters[OBSERVE_WAITERS_MAX];
     int64_t fence; /* the last one given; 0: none is known */
     int64_t slots; /* of a lock in use; 1: without slots */
     int64_t runs;
@@ -46,6 +44,8 @@ struct observed {
     int64_t run_duration_ms;
     int64_t run_status; /* -1: not told, as after --release */
     char run_host[HOLDER_FIELD_MAX + 1];
+    struct observed_holder holders[OBSERVE_HOLDERS_MAX]; /* behind their counts: undefined */
+    struct observed_waiter waiters[OBSERVE_WAITERS_MAX];
 };
 
 /*

@@ -1,38 +1,15 @@
 /*
  * Owns a connection: when it logs in, what it sends at once, its replies. Its callers may retry.
  */
-#include "redis/client.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "redis/login.h"
-#include "redis/outgoing.h"
-#include "redis/route.h"
+#include "redis/inside.h"
 #include "redis/sentinel.h"
-#include "redis/socket.h"
-#include "redis/stream.h"
 
 #define RECEIVE_BYTES 2048 /* a script's reply is far smaller; a page of stack is 4,096 */
-
-struct client {
-    struct client_settings settings;
-    struct reply_reader *reader;
-    struct stream stream;
-    struct route route;
-    struct redirect redirect; /* what the last refusal said, if it was one */
-    bool heard_from;          /* this connection has brought bytes */
-    bool logged_in;
-    bool subscribed; /* the connection takes no other command until it is unsubscribed */
-    bool outcome_unknown;
-    int64_t sent_ms;
-    struct login login;
-    struct text why;
-    char why_storage[512];
-    char address[URL_HOST_MAX + 64];
-};
 
 struct client *client_open(const struct client_settings *settings)
 {
@@ -53,6 +30,8 @@ void client_disconnect(struct client *client)
     client->heard_from = false;
     client->logged_in = false;
     client->subscribed = false;
+    client->awaited = 0;
+    client->skipped = 0;
     reply_reader_close(client->reader);
     client->reader = NULL;
 }
@@ -62,6 +41,7 @@ void client_close(struct client *client)
     if (client == NULL)
         return;
     client_disconnect(client);
+    outgoing_wipe(&client->ahead);
     secret_wipe(&client->login.reread);
     free(client);
 }
@@ -86,7 +66,7 @@ const char *client_address(const struct client *client)
     return client->address;
 }
 
-static void why_begin(struct client *client)
+void inside_why_begin(struct client *client)
 {
     client->why = TEXT_OVER(client->why_storage);
     text_add(&client->why, client->address);
@@ -98,7 +78,7 @@ enum server_error client_refused(struct client *client, const struct reply *repl
     static const char quote[] = ", with args beginning"; /* a password, or the token, follows */
     const char *end = memmem(reply->bytes, reply->length, quote, sizeof(quote) - 1);
     size_t length = end != NULL ? (size_t)(end - reply->bytes) : reply->length;
-    why_begin(client);
+    inside_why_begin(client);
     login_add_said(&client->login, &client->why, reply->bytes, length);
     enum server_error error = server_error_classify(reply->bytes, reply->length);
     if (error == SERVER_REDIRECTED &&
@@ -131,17 +111,16 @@ void client_end_visit(struct client *client)
 
 enum server_error client_nonsense(struct client *client, const char *what)
 {
-    why_begin(client);
+    inside_why_begin(client);
     text_add(&client->why, what);
     return SERVER_NONSENSE;
 }
 
-/* Waits for bytes and gives them to the parser. */
-static enum server_error feed(struct client *client, const struct deadline *deadline)
+enum server_error inside_feed(struct client *client, const struct deadline *deadline)
 {
     char bytes[RECEIVE_BYTES];
     size_t received = 0;
-    why_begin(client);
+    inside_why_begin(client);
     enum server_error error =
         stream_receive(&client->stream, bytes, sizeof(bytes), deadline, &received, &client->why);
     bool first = !client->heard_from;
@@ -154,7 +133,7 @@ static enum server_error feed(struct client *client, const struct deadline *dead
     return error;
 }
 
-static enum server_error read_reply(struct client *client, const struct reply **reply,
+enum server_error inside_read_reply(struct client *client, const struct reply **reply,
                                     const struct deadline *deadline)
 {
     for (;;) {
@@ -167,7 +146,7 @@ static enum server_error read_reply(struct client *client, const struct reply **
         default:
             break;
         }
-        enum server_error error = feed(client, deadline);
+        enum server_error error = inside_feed(client, deadline);
         if (error != SERVER_OK)
             return error;
     }
@@ -179,7 +158,7 @@ static enum server_error read_login(struct client *client, int count,
     enum server_error error = SERVER_OK;
     for (int i = 0; i < count && error == SERVER_OK; i++) {
         const struct reply *reply;
-        error = read_reply(client, &reply, deadline);
+        error = inside_read_reply(client, &reply, deadline);
         if (error == SERVER_OK && reply->kind == REPLY_ERROR)
             error = client_refused(client, reply);
         else if (error == SERVER_OK && !reply_is(reply, "OK"))
@@ -191,25 +170,6 @@ static enum server_error read_login(struct client *client, int count,
     return error;
 }
 
-static bool is_push(const struct reply *reply, const char *kind)
-{
-    return reply->kind == REPLY_ARRAY && reply->count == 3 && reply_is(&reply->items[0], kind);
-}
-
-/* Leaves the subscription: what was published before is passed over, it was only a hint. */
-static enum server_error read_unsubscribed(struct client *client, const struct deadline *deadline)
-{
-    const struct reply *reply;
-    enum server_error error;
-    do
-        error = read_reply(client, &reply, deadline);
-    while (error == SERVER_OK && is_push(reply, "message"));
-    if (error == SERVER_OK && !is_push(reply, "unsubscribe"))
-        error = client_nonsense(client, "does not end a subscription");
-    client->subscribed = false;
-    return error;
-}
-
 static enum server_error connect_if_needed(struct client *client, const struct deadline *deadline)
 {
     if (client->stream.fd >= 0)
@@ -217,7 +177,7 @@ static enum server_error connect_if_needed(struct client *client, const struct d
     client->reader = reply_reader_open();
     if (client->reader == NULL)
         return SERVER_OS;
-    why_begin(client);
+    inside_why_begin(client);
     return route_open(&client->route, &client->settings, &client->stream, deadline, &client->why);
 }
 
@@ -229,10 +189,10 @@ static enum server_error check_role(struct client *client, const struct deadline
     enum server_error error =
         stream_send(&client->stream, role, sizeof(role) - 1, deadline, &client->why);
     if (error == SERVER_OK)
-        error = read_reply(client, &reply, deadline);
+        error = inside_read_reply(client, &reply, deadline);
     if (error != SERVER_OK || sentinel_accepts_role(reply))
         return error;
-    why_begin(client);
+    inside_why_begin(client);
     text_add(&client->why, "the sentinel names a server that is no master");
     return SERVER_READONLY;
 }
@@ -240,7 +200,7 @@ static enum server_error check_role(struct client *client, const struct deadline
 static enum server_error send_all(struct client *client, struct outgoing *outgoing,
                                   const struct deadline *deadline)
 {
-    why_begin(client);
+    inside_why_begin(client);
     return stream_send(&client->stream, outgoing->text.at, outgoing->text.length, deadline,
                        &client->why);
 }
@@ -269,28 +229,14 @@ static bool needs_asking(const struct client *client, const struct client_comman
     return client->route.visiting && (i == 0 || !transaction);
 }
 
-/*
- * What goes out in one write: the login where it is still due (`*logins` commands), the end of a
- * subscription, and the commands. false: no memory.
- */
-static bool compose(const struct client *client, const struct client_command *commands, int count,
-                    struct outgoing *outgoing, int *logins)
-{
-    *logins = client->logged_in ? 0 : login_add(&client->login, outgoing);
-    bool complete = *logins >= 0 && (!client->subscribed || outgoing_add(outgoing, &unsubscribe));
-    for (int i = 0; i < count && complete; i++)
-        complete = (!needs_asking(client, commands, i) || outgoing_add(outgoing, &asking)) &&
-                   outgoing_add(outgoing, &commands[i]);
-    return complete;
-}
-
-static enum server_error exchange(struct client *client, const struct client_command *commands,
-                                  int count, const struct reply **replies,
-                                  const struct deadline *deadline)
+enum server_error inside_begin(struct client *client, struct outgoing *outgoing, int *logins,
+                               const struct deadline *deadline)
 {
     if (client->logged_in && route_is_stale(&client->route, &client->settings, deadline))
         client_disconnect(client);
     enum server_error error = connect_if_needed(client, deadline);
+    if (error == SERVER_OK)
+        error = inside_read_skipped(client, deadline);
     /* behind a refused SELECT the commands would run in database 0: wait for its answer */
     bool by_sentinel = client->settings.url->scheme == URL_SENTINEL;
     if (error == SERVER_OK && !client->logged_in &&
@@ -301,28 +247,58 @@ static enum server_error exchange(struct client *client, const struct client_com
     }
     if (error != SERVER_OK)
         return error;
-
-    struct outgoing outgoing = OUTGOING_NONE;
-    int logins = 0;
-    if (!compose(client, commands, count, &outgoing, &logins)) {
-        outgoing_wipe(&outgoing);
+    *logins = client->logged_in ? 0 : login_add(&client->login, outgoing);
+    if (*logins < 0 || (client->subscribed && !outgoing_add(outgoing, &unsubscribe)))
         return SERVER_OS;
-    }
+    return SERVER_OK;
+}
+
+enum server_error inside_send(struct client *client, struct outgoing *outgoing, int logins,
+                              const struct deadline *deadline)
+{
     reply_reader_reset(client->reader);
     client->sent_ms = clock_boot_ms();
     client->outcome_unknown = true;
-    error = send_all(client, &outgoing, deadline);
-    outgoing_wipe(&outgoing);
+    enum server_error error = send_all(client, outgoing, deadline);
+    outgoing_wipe(outgoing);
     if (error == SERVER_OK && logins > 0)
         error = read_login(client, logins, deadline);
     client->logged_in = error == SERVER_OK;
     if (error == SERVER_OK && client->subscribed)
-        error = read_unsubscribed(client, deadline);
+        error = inside_read_unsubscribed(client, deadline);
+    return error;
+}
+
+/* Adds the commands. false: no memory. */
+static bool compose(const struct client *client, const struct client_command *commands, int count,
+                    struct outgoing *outgoing)
+{
+    bool complete = true;
+    for (int i = 0; i < count && complete; i++)
+        complete = (!needs_asking(client, commands, i) || outgoing_add(outgoing, &asking)) &&
+                   outgoing_add(outgoing, &commands[i]);
+    return complete;
+}
+
+static enum server_error exchange(struct client *client, const struct client_command *commands,
+                                  int count, const struct reply **replies,
+                                  const struct deadline *deadline)
+{
+    struct outgoing outgoing = OUTGOING_NONE;
+    int logins = 0;
+    enum server_error error = inside_begin(client, &outgoing, &logins, deadline);
+    if (error == SERVER_OK && !compose(client, commands, count, &outgoing))
+        error = SERVER_OS;
+    if (error != SERVER_OK) {
+        outgoing_wipe(&outgoing);
+        return error;
+    }
+    error = inside_send(client, &outgoing, logins, deadline);
     for (int i = 0; i < count && error == SERVER_OK; i++) {
         if (needs_asking(client, commands, i))
-            error = read_reply(client, &replies[i], deadline); /* of ASKING */
+            error = inside_read_reply(client, &replies[i], deadline); /* of ASKING */
         if (error == SERVER_OK)
-            error = read_reply(client, &replies[i], deadline);
+            error = inside_read_reply(client, &replies[i], deadline);
     }
     return error;
 }
@@ -333,13 +309,8 @@ static bool ends_open(const struct text *why)
     return why->length >= 2 && strcmp(why->at + why->length - 2, ": ") == 0;
 }
 
-enum server_error client_call(struct client *client, const struct client_command *commands,
-                              int count, const struct reply **replies,
-                              const struct deadline *deadline)
+enum server_error inside_end(struct client *client, enum server_error error)
 {
-    client->outcome_unknown = false;
-    why_begin(client);
-    enum server_error error = exchange(client, commands, count, replies, deadline);
     /* behind a refused login the commands may still have run, as a default user without password */
     if (error == SERVER_OK)
         client->outcome_unknown = false;
@@ -353,6 +324,16 @@ enum server_error client_call(struct client *client, const struct client_command
     return error;
 }
 
+enum server_error client_call(struct client *client, const struct client_command *commands,
+                              int count, const struct reply **replies,
+                              const struct deadline *deadline)
+{
+    client->outcome_unknown = false;
+    inside_why_begin(client);
+    client_skip(client);
+    return inside_end(client, exchange(client, commands, count, replies, deadline));
+}
+
 enum server_error client_ask(struct client *client, const char *const *words,
                              const struct reply **reply, const struct deadline *deadline)
 {
@@ -362,39 +343,4 @@ enum server_error client_ask(struct client *client, const char *const *words,
         lengths[count] = strlen(words[count]);
     while (++count < CLIENT_WORDS_MAX && words[count] != NULL);
     return client_call(client, &(struct client_command){count, words, lengths}, 1, reply, deadline);
-}
-
-void client_subscribed(struct client *client)
-{
-    client->subscribed = true;
-    socket_keep_alive(client->stream.fd);
-}
-
-enum client_heard client_listen(struct client *client, const struct reply **message,
-                                const struct deadline *deadline)
-{
-    if (client->reader == NULL)
-        return CLIENT_HEARD_BROKEN;
-    reply_reader_reset(client->reader);
-    for (;;) {
-        const struct reply *reply;
-        enum reply_reader_result next = reply_reader_next(client->reader, &reply);
-        if (next == REPLY_READER_DONE && is_push(reply, "message")) {
-            *message = &reply->items[2];
-            return CLIENT_HEARD_MESSAGE;
-        }
-        if (next != REPLY_READER_MORE) {
-            client_nonsense(client, "sent something that is no message");
-            break;
-        }
-        enum server_error error = feed(client, deadline);
-        if (error == SERVER_INTERRUPTED)
-            return CLIENT_HEARD_SIGNAL;
-        if (error != SERVER_OK && clock_boot_ms() >= deadline->at_ms)
-            return CLIENT_HEARD_NOTHING;
-        if (error != SERVER_OK)
-            break;
-    }
-    client_disconnect(client);
-    return CLIENT_HEARD_BROKEN;
 }

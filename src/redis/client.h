@@ -61,6 +61,28 @@ enum server_error client_call(struct client *client, const struct client_command
 enum server_error client_ask(struct client *client, const char *const *words,
                              const struct reply **reply, const struct deadline *deadline);
 
+/*
+ * Many questions on their way at once, for what may be asked twice: client_add keeps a command, whose
+ * words are copied, and client_next gives the reply to the oldest one that has none yet.
+ *
+ * client_add, false: not now, as long as not all that was sent has been answered, or once
+ * CLIENT_AHEAD_BYTES are kept. That is less than what a connection buffers: no proxy that reads from us
+ * only when it has got rid of its replies can keep us from reading them. Also false without memory.
+ *
+ * client_next sends all commands in one write, if it has not yet, then reads one reply, which lives
+ * until the next call; so only one is in memory. As many calls as there were commands; one too many is
+ * SERVER_UNREACHABLE. SERVER_OK and failures as client_call; after a failure nothing is awaited any more.
+ * The deadline is for this one reply.
+ *
+ * client_skip forgets the commands, and the replies that are still to come: the next call reads them
+ * away, in its own deadline. client_call begins with it. It leaves client_why as it is.
+ */
+#define CLIENT_AHEAD_BYTES 49152
+bool client_add(struct client *client, const struct client_command *command);
+enum server_error client_next(struct client *client, const struct reply **reply,
+                              const struct deadline *deadline);
+void client_skip(struct client *client);
+
 /* When the first byte of the last call's own commands was about to be written (clock_boot_ms). */
 int64_t client_sent_ms(const struct client *client);
 

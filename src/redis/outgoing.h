@@ -20,6 +20,9 @@ struct outgoing {
 /* Adds a command, whose words are copied. false: no memory, `*outgoing` is as it was. */
 bool outgoing_add(struct outgoing *outgoing, const struct client_command *command);
 
+/* Adds what `more` has, which is no secret. false: no memory, `*outgoing` is as it was. */
+bool outgoing_add_all(struct outgoing *outgoing, const struct outgoing *more);
+
 /* Frees all of it; it is OUTGOING_NONE again. */
 void outgoing_wipe(struct outgoing *outgoing);
 

@@ -75,6 +75,13 @@ static enum server_error run_once(struct client *client, const struct script_cal
     return check_verdict(client, replies[0]);
 }
 
+/* A refused login or a wrong role does not mend itself on this connection. */
+static void disconnect_if_hopeless(struct client *client, enum server_error error)
+{
+    if (error == SERVER_DENIED || error == SERVER_READONLY)
+        client_disconnect(client);
+}
+
 enum server_error script_run(struct client *client, const struct script_call *call,
                              const struct reply **reply, const struct deadline *deadline)
 {
@@ -87,11 +94,27 @@ enum server_error script_run(struct client *client, const struct script_call *ca
         if (error == SERVER_NO_SCRIPT && !call->by_text)
             error = run_once(client, call, true, reply, deadline);
     }
-    /* a refused login or a wrong role does not mend itself on this connection */
-    if (error == SERVER_DENIED || error == SERVER_READONLY)
-        client_disconnect(client);
+    disconnect_if_hopeless(client, error);
     if (error == SERVER_BUSY)
         client_leave_node(client);
+    return error;
+}
+
+bool script_add(struct client *client, const struct script_call *call)
+{
+    struct script_words words;
+    fill_words(&words, call, false);
+    client_end_visit(client);
+    return client_add(client, &(struct client_command){words.count, words.words, words.lengths});
+}
+
+enum server_error script_next(struct client *client, const struct reply **reply,
+                              const struct deadline *deadline)
+{
+    enum server_error error = client_next(client, reply, deadline);
+    if (error == SERVER_OK)
+        error = check_verdict(client, *reply);
+    disconnect_if_hopeless(client, error);
     return error;
 }
 

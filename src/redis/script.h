@@ -33,6 +33,15 @@ enum server_error script_run(struct client *client, const struct script_call *ca
                              const struct reply **reply, const struct deadline *deadline);
 
 /*
+ * The same for many calls on their way at once, as client_add and client_next: by hash only and without
+ * a probe, for scripts that change nothing. script_next follows no redirect and gives no text: its
+ * NO_SCRIPT and REDIRECTED are for the caller, who may ask again by script_run.
+ */
+bool script_add(struct client *client, const struct script_call *call);
+enum server_error script_next(struct client *client, const struct reply **reply,
+                              const struct deadline *deadline);
+
+/*
  * Runs a script and subscribes to `channel`, in one transaction: nothing can be published between
  * the two. SERVER_OK: subscribed, whatever the script's verdict is. SERVER_DENIED: pub/sub or
  * transactions are forbidden here, nothing was done. Otherwise as script_run.
