@@ -204,7 +204,7 @@ runs_twice() {
     spawn theirs etcdctl lock report ./report.sh
     wait_until 5000 test -s ran.report.sh
     kill -TERM "$theirs"
-    ! wait_until 700 process_gone "$theirs" 2>/dev/null
+    if wait_until 700 process_gone "$theirs" 2>/dev/null; then fail 'etcdctl has left its command'; fi
     rm ran.report.sh
     spawn ours redislock report -- ./report.sh
     wait_until 5000 test -s ran.report.sh

@@ -67,6 +67,24 @@ refused_for() {
     assert_output name
 }
 
+@test "--doctor says what to do when TLS does not come about" {
+    tls_start strict good --tls-auth-clients yes
+    local port reason options
+    while IFS='|' read -r port reason options; do
+        # shellcheck disable=SC2086 # words on purpose
+        PORT=$port HOST=${options:+127.0.0.1} run --separate-stderr secure --doctor $options
+        assert_line_output "^failure   rediss://[^ ]*: $reason"
+    done <<END
+$PORT|the server's certificate is not trusted: .*; give the certificate of its authority by --cacert|--cacert $CERTS/stranger.crt
+$PORT|the server's certificate is not trusted: .* mismatch; use the name that the certificate has, in --url or by --sni|--sni elsewhere
+$(tls_port strict)|TLS: .*; see whether the server wants a client's certificate \\(--cert, --key\\)|
+END
+    tls_start aged old
+    PORT=$(tls_port aged) run --separate-stderr secure --doctor
+    assert_status 77
+    assert_line_output '^failure .*certificate has expired; renew the server.s certificate'
+}
+
 @test "row 54: an IPv6 address is verified without its brackets" {
     [[ -e /proc/net/if_inet6 ]] && grep -q ' lo$' /proc/net/if_inet6 || skip 'no IPv6 here'
     tls_start six good --bind ::1
