@@ -15,7 +15,7 @@ struct examination {
     const struct url *url; /* of the server that is examined */
     struct client *client;
     const struct lease *lease; /* that locks are tried with; NULL: --ttl allows none */
-    int status;                /* of the worst failure so far; 0: none */
+    int status;                /* of the first failure; 0: none */
     bool time_refused;         /* TIME is forbidden to this user */
 };
 
