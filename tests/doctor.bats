@@ -285,6 +285,24 @@ END
     nothing_left
 }
 
+# The lines of the display in the manual page, each whole again.
+lines_of_page() {
+    awk '/^ok        it is a master/ { inside = 1 }
+        inside && /^\.Ed/ { exit }
+        inside { begins = /^[a-z]/; sub(/^ +/, ""); printf "%s%s", begins ? sep : " ", $0; sep = "\n" }
+        END { print "" }' "$ROOT/man/redislock.1"
+}
+
+@test "what the manual page shows of --doctor is what it says" {
+    lines_of_page >"$ROOM/page"
+    assert_equal "$(wc -l <"$ROOM/page")" 3
+    doctor
+    grep -qxF -- "$(sed -n 1p "$ROOM/page")" <<<"$output"
+    URL=redis://127.0.0.1:1 doctor --connect-timeout 300ms
+    assert_equal "$(sed -n 3p "$ROOM/page" | sed 's/cache.internal:6379/127.0.0.1:1/')" "$output"
+    grep -qF "$(sed -n '2s/^warning *//p' "$ROOM/page")" "$ROOT/src/command/examine.c"
+}
+
 @test "a user without a password on TCP, and a connection without TLS, are warned about" {
     redis_start own --tcp
     URL=redis://127.0.0.1:$(redis_port own) doctor

@@ -117,6 +117,23 @@ ours() {
     free "$(printf '%s\n' "${OURS[@]}" | grep -- ' -s ')"
 }
 
+@test "moving over from flock in a script: both lines lock the rest of it, and end it with 1 while held" {
+    pairs from-flock-script flock
+    local line
+    for line in "${THEIRS[0]}" "${OURS[0]}"; do
+        free "$line; ./report.sh"
+    done
+    wait_until 2000 key_absent lock:report # the keeper sees the end of the script
+    hold holder report
+    exec 8>"$ROOM/report.lock"
+    flock 8
+    for line in "${THEIRS[0]}" "${OURS[0]}"; do
+        keeps_out "$line; ./report.sh" 1
+    done
+    exec 8>&-
+    let_go holder
+}
+
 # --- etcd ---
 
 etcd_answers() {
