@@ -16,9 +16,17 @@ setup() {
     export REDISLOCK_CONNECT_TIMEOUT=5
 }
 
-# doctor [OPTION]...
+# doctor [OPTION]...: and whatever it finds wrong, it says what to do.
 doctor() {
     run --separate-stderr lock "$@" --doctor
+    every_finding_has_a_remedy
+}
+
+REMEDY='(allow|ask|bring|choose|give|install|leave|let|look|make|mend|name|raise|renew|see|set|use|wait) '
+every_finding_has_a_remedy() {
+    if grep -E '^(warning|failure) ' <<<"$output" | grep -vE "(: |; |, but )(.*: )?$REMEDY" >&2; then
+        fail "that says nothing of what to do"
+    fi
 }
 
 # verdict WORD REGEX: a line of it.
@@ -53,7 +61,7 @@ as_user() {
 # works: as that user, a job runs, a second is refused, and a waiter gets its turn.
 works() {
     local answer=0
-    REDISLOCK_USER=job REDISCLI_AUTH='open sesame' hold one -t 3 works || return
+    REDISLOCK_USER=job REDISCLI_AUTH='open sesame' hold one -t 10 works || return
     as_user lock -q works -- touch "$ROOM/ran" || answer=$?
     assert_equal "$answer" 75 || return
     REDISLOCK_USER=job REDISCLI_AUTH='open sesame' spawn two lock -w 5 works -- true
@@ -213,6 +221,86 @@ replicates() {
     redis_thaw own
     assert_status 69
     verdict failure 'no answer|timed out|Timeout|answer'
+}
+
+@test "refused logins and rights: each failure says what to do" {
+    redis_start own --requirepass other
+    redis_use own
+    export REDISCLI_AUTH=other
+    rcli acl setuser cron on '>sesame' '~lock:*' '&lock:*' +@all >/dev/null
+    rcli acl setuser off off '>sesame' '~*' '&*' +@all >/dev/null
+    rcli acl setuser narrow on '>sesame' '~x:*' '&x:*' +@all >/dev/null
+    unset REDISCLI_AUTH
+    local user password says
+    while IFS='|' read -r user password says; do
+        unset REDISLOCK_USER REDISCLI_AUTH
+        [[ $user == - ]] || export REDISLOCK_USER=$user
+        [[ $password == - ]] || export REDISCLI_AUTH=$password
+        doctor
+        assert_status 77
+        verdict failure "$says"
+    done <<'END'
+-|-|NOAUTH .*; give a password by --password-file, and with an ACL user its name by --user$
+-|wrong|WRONGPASS .*; look at the name \(--user\) and the password \(--password-file\), and whether ACL LIST shows
+nobody|sesame|WRONGPASS .*; look at the name
+off|sesame|WRONGPASS .*; look at the name
+cron|wrong|WRONGPASS .*; look at the name
+narrow|sesame|cannot acquire a lock: .*NOPERM.*; give the user the rights that redislock\(1\) lists
+END
+    unset REDISLOCK_USER
+    redis_use main
+    REDISCLI_AUTH=sesame doctor
+    assert_status 77
+    verdict failure 'AUTH <password> called without any password .*; leave the password out, or name the ACL user'
+}
+
+@test "a server that is not as it should be: each failure says what to do" {
+    redis_start own --tcp --maxclients 10 --cluster-enabled yes
+    local tcp
+    tcp=127.0.0.1:$(redis_port own)
+
+    URL=redis://$tcp doctor --connect-timeout 300ms
+    assert_status 69
+    verdict failure 'CLUSTERDOWN .*; look at the cluster'
+    URL=redis://$tcp/1 doctor --connect-timeout 300ms
+    verdict failure 'SELECT is not allowed .*; leave the number out of --url'
+    URL=redis+sentinel://$tcp/mymaster doctor --connect-timeout 300ms
+    verdict failure "unknown command .SENTINEL.*; name sentinels in --url"
+    URL=rediss://$tcp doctor --connect-timeout 300ms --insecure
+    verdict failure '; look at host and port in --url.* TLS is spoken|; use redis:// here'
+    URL=redis://no-such-host.invalid doctor --connect-timeout 300ms
+    verdict failure "; look at the host's name in --url, and at this host's DNS"
+    URL=redis://127.0.0.1:1 doctor --connect-timeout 300ms
+    verdict failure 'Connection refused; look at host and port in --url, whether the server runs'
+    URL=unix://$ROOM/nobody doctor --connect-timeout 300ms
+    verdict failure 'No such file or directory; look at the path in --url'
+
+    redis_start few --min-replicas-to-write 1
+    redis_use few
+    doctor --connect-timeout 300ms
+    verdict failure 'NOREPLICAS .*; bring its replicas back, or lower min-replicas-to-write'
+    rcli config set min-replicas-to-write 0 >/dev/null
+    doctor --connect-timeout 300ms --wait-replicas 1
+    verdict failure '0 of 1 replicas acknowledged .*; bring its replicas back, or lower --wait-replicas'
+    nothing_left
+}
+
+# The lines of the display in the manual page, each whole again.
+lines_of_page() {
+    awk '/^ok        it is a master/ { inside = 1 }
+        inside && /^\.Ed/ { exit }
+        inside { begins = /^[a-z]/; sub(/^ +/, ""); printf "%s%s", begins ? sep : " ", $0; sep = "\n" }
+        END { print "" }' "$ROOT/man/redislock.1"
+}
+
+@test "what the manual page shows of --doctor is what it says" {
+    lines_of_page >"$ROOM/page"
+    assert_equal "$(wc -l <"$ROOM/page")" 3
+    doctor
+    grep -qxF -- "$(sed -n 1p "$ROOM/page")" <<<"$output"
+    URL=redis://127.0.0.1:1 doctor --connect-timeout 300ms
+    assert_equal "$(sed -n 3p "$ROOM/page" | sed 's/cache.internal:6379/127.0.0.1:1/')" "$output"
+    grep -qF "$(sed -n '2s/^warning *//p' "$ROOM/page")" "$ROOT/src/command/examine.c"
 }
 
 @test "a user without a password on TCP, and a connection without TLS, are warned about" {

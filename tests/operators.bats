@@ -109,6 +109,7 @@ status_of() {
     status_of job
     assert_status 75
     assert_line_output '^job: still held for its minimum hold after the run of '
+    assert_line_output '^  time left   (1m00s|5[0-9](\.[0-9]+)?s)$'
     status_of --json job
     assert_equal "$(json '.holders[0].kind')" residue
 }

@@ -3,7 +3,7 @@
 # there, word for word, and run: crontab lines as cron runs them, scripts under two shells, commands as
 # they stand. Only what a reader puts in as well is put in: where the server is, and where redislock is
 # installed. Beside this suite, cron.bats has the crontab under cron daemons, systemd.bats the units
-# under systemd, and fencing.bats the jobs with a fence.
+# under systemd, fencing.bats the jobs with a fence, and moving-over.bats the lines of other programs.
 # shellcheck disable=SC2154 # spawn assigns
 
 bats_require_minimum_version 1.5.0
@@ -57,7 +57,7 @@ ran() {
     local name names=0
     while IFS= read -r name; do
         names=$((names + 1))
-        grep -qE "(example|example_to [^ ]+|unit|pairs|script|line_of) $name( |\"|\)|\$)" "$ROOT"/tests/{recipes,cron,systemd,fencing}.bats ||
+        grep -qE "(example|example_to [^ ]+|unit|pairs|script|line_of) $name( |\"|\)|\$)" "$ROOT"/tests/{recipes,moving-over,cron,systemd,fencing}.bats ||
             fail "nobody runs the example $name"
     done < <(examples)
     ((names >= 20)) || fail "only $names examples were found"
@@ -473,121 +473,4 @@ containers() {
     assert_status 3
     assert_no_key lock:migrate
     [[ ! -e served ]]
-}
-
-# --- moving over ---
-
-# pairs NAME: the lines of a table of the page, theirs and ours in turn, into THEIRS and OURS.
-pairs() {
-    at_home
-    mapfile -t THEIRS < <(example "$1" | awk 'NR % 3 == 1')
-    mapfile -t OURS < <(example "$1" | awk 'NR % 3 == 2')
-    assert_equal "$(example "$1" | awk 'NR % 3 == 0' | tr -d '\n')" ''
-    assert_equal "${#THEIRS[@]}" "${#OURS[@]}"
-    local line
-    for line in "${THEIRS[@]}"; do
-        [[ $line == *"$2 "* && $line != *redislock* ]] || fail "not a line of $2: $line"
-    done
-    rm -f ran.* wait.*
-}
-
-# ends LINE [SECONDS]: sets OUTCOME: "waits" when it has not ended after so long, else its status, and
-# whether it said anything. A wait of ten seconds is made one of a third.
-ends() {
-    local line=${1//-w 10s/-w 0.3s}
-    line=${line//-w 10 /-w 0.3 }
-    line=${line//redis:\/\/cache.internal:6379/unix:\/\/$SOCK}
-    line=${line//redis:\/\/cache.internal/unix:\/\/$SOCK}
-    run --separate-stderr timeout "${2:-2}" sh -c "${line//\/run\/lock\/report/$ROOM/report.lock}"
-    OUTCOME=$status${stderr:+, says so}
-    [[ $status != 124 ]] || OUTCOME=waits
-}
-
-# free LINE: it runs the job and gives its status.
-free() {
-    rm -f ran.report.sh
-    printf '%s\n' '#!/bin/sh' 'echo ran >>ran.report.sh' 'exit 3' >report.sh
-    ends "$1" 20
-    assert_equal "$OUTCOME" 3
-    assert_equal "$(cat ran.report.sh)" ran
-    rcli del lock:report >/dev/null # what a minimum hold leaves
-}
-
-@test "moving over from flock: both lines do the same, while the lock is free and while it is held" {
-    pairs from-flock flock
-    local number
-    for number in "${!THEIRS[@]}"; do
-        free "${THEIRS[number]}"
-        free "${OURS[number]}"
-    done
-    hold holder report
-    exec 8>"$ROOM/report.lock"
-    flock 8
-    for number in "${!THEIRS[@]}"; do
-        rm -f ran.report.sh
-        ends "${THEIRS[number]}"
-        local theirs=$OUTCOME
-        ends "${OURS[number]}"
-        assert_equal "$OUTCOME" "$theirs"
-        [[ ! -e ran.report.sh ]] || fail "it ran: ${OURS[number]}"
-    done
-    exec 8>&-
-    let_go holder
-    # the shared ones run beside a shared holder
-    hold holder -s report
-    free "$(printf '%s\n' "${OURS[@]}" | grep -- ' -s ')"
-}
-
-# ours WHILE-HELD...: each of our lines runs the job, and ends so while the lock is held.
-ours() {
-    local number=0 outcome limit # not i, which run takes
-    assert_equal "$#" "${#OURS[@]}"
-    for outcome; do
-        [[ $outcome == removes ]] || free "${OURS[number]}"
-        if [[ ${OURS[number]} == *' -S 3 '* ]]; then
-            hold one -S 3 report
-            hold two -S 3 report
-            free "${OURS[number]}"
-            hold three -S 3 report
-        else
-            hold one report
-        fi
-        rm -f ran.report.sh
-        limit=20
-        [[ $outcome != waits ]] || limit=0.9
-        ends "${OURS[number]}" "$limit"
-        [[ ! -e ran.report.sh ]] || fail "it ran: ${OURS[number]}"
-        if [[ $outcome == removes ]]; then
-            assert_equal "$OUTCOME" 0
-            assert_no_key lock:report
-        else
-            assert_equal "$OUTCOME" "$outcome"
-            let_go one
-        fi
-        [[ ${OURS[number]} != *' -S 3 '* ]] || { let_go two && let_go three; }
-        number=$((number + 1))
-    done
-}
-
-@test "moving over from consul lock, etcdctl lock and cronlock: our lines run, wait and give up as told" {
-    pairs from-consul 'consul lock'
-    ours waits waits '75, says so' waits
-    pairs from-etcdctl 'etcdctl lock'
-    ours waits waits
-    pairs from-cronlock cronlock
-    ours 200 200 200 removes
-}
-
-@test "moving over from redis-setlock: our lines do as told, and its key excludes them" {
-    pairs from-redis-setlock redis-setlock
-    ours waits 0 '75, says so' 0
-    # its lock: SET key token EX NX
-    local line
-    for line in "${THEIRS[@]}"; do
-        [[ $line == *' lock:report '* ]] || fail "another key: $line"
-    done
-    assert_equal "$(rcli set "$(lock_key report)" 123 EX 60 NX)" OK
-    ends "${OURS[2]}"
-    assert_equal "$OUTCOME" '75, says so'
-    assert_line_stderr 'held by another program'
 }

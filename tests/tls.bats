@@ -67,6 +67,24 @@ refused_for() {
     assert_output name
 }
 
+@test "--doctor says what to do when TLS does not come about" {
+    tls_start strict good --tls-auth-clients yes
+    local port reason options
+    while IFS='|' read -r port reason options; do
+        # shellcheck disable=SC2086 # words on purpose
+        PORT=$port HOST=${options:+127.0.0.1} run --separate-stderr secure --doctor $options
+        assert_line_output "^failure   rediss://[^ ]*: $reason"
+    done <<END
+$PORT|the server's certificate is not trusted: .*; give the certificate of its authority by --cacert|--cacert $CERTS/stranger.crt
+$PORT|the server's certificate is not trusted: .* mismatch; use the name that the certificate has, in --url or by --sni|--sni elsewhere
+$(tls_port strict)|TLS: .*; see whether the server wants a client's certificate \\(--cert, --key\\)|
+END
+    tls_start aged old
+    PORT=$(tls_port aged) run --separate-stderr secure --doctor
+    assert_status 77
+    assert_line_output '^failure .*certificate has expired; renew the server.s certificate'
+}
+
 @test "row 54: an IPv6 address is verified without its brackets" {
     [[ -e /proc/net/if_inet6 ]] && grep -q ' lo$' /proc/net/if_inet6 || skip 'no IPv6 here'
     tls_start six good --bind ::1
@@ -345,9 +363,10 @@ needs_module() {
 @test "without the module rediss:// is 71 with a clear line, and redis:// works" {
     needs_module
     cp "$REDISLOCK_BIN" "$ROOM/redislock"
-    if [[ -e /usr/local/lib/redislock/redislock-tls.so ]]; then
-        skip 'a module is installed here'
-    fi
+    local installed
+    for installed in /usr{/local,}/lib{,/*}/redislock/redislock-tls.so; do
+        [[ ! -e $installed ]] || skip 'optional: a module is installed here, where the program would find it'
+    done
     REDISLOCK_BIN=$ROOM/redislock run --separate-stderr secure job -- true
     assert_status 71
     assert_one_line 'TLS module cannot be loaded.*redislock-tls.so'

@@ -57,8 +57,11 @@ static bool passed(const struct trial *trial, const struct lock *lock, const cha
 {
     if (result == wanted)
         return true;
-    examine_failure(trial->examination, status_of(trial->examination->config, result),
-                    "cannot %s a lock: %s", step, lock_why(lock));
+    char storage[64];
+    struct text what = TEXT_OVER(storage);
+    text_addf(&what, "cannot %s a lock", step);
+    examine_refusal(trial->examination, status_of(trial->examination->config, result), what.at,
+                    lock_why(lock));
     return false;
 }
 
@@ -184,7 +187,8 @@ static void examine_quorum(struct examination *examination, const struct taking_
     examination->status = STATUS_OK;
     try_mode(examination, servers, name.at, LOCK_MODE_EXCLUSIVE, "on a majority, an exclusive");
     if (examination->status == STATUS_OK && status != STATUS_OK)
-        examine_warning("a majority works without the servers that failed above");
+        examine_warning("a majority works without the servers that failed above: mend them "
+                        "before another fails");
 }
 
 /* What would end every job before it asks a server. */
@@ -196,7 +200,7 @@ static void examine_lease(struct examination *examination, struct lease *lease)
         examination->lease = lease;
     else
         examine_failure(examination, taking_lease_status(config),
-                        "--ttl is too short: at least %lldms is needed; no lock is tried",
+                        "--ttl is too short: give it at least %lldms; no lock is tried",
                         (long long)least);
 }
 

@@ -8,7 +8,7 @@
 
 /*
  * Prints a line per finding: ok, warning or failure, what was found and what to do about it.
- * 0 if there is no failure; otherwise the status of the worst (69, 76, 77 or 78).
+ * 0 if there is no failure; otherwise the status of the first (64, 69, 71, 76, 77 or 78).
  */
 int command_doctor(const struct config *config);
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "command/remedy.h"
 #include "command/report.h"
 
 #define PINGS             5
@@ -57,6 +58,17 @@ void examine_failure(struct examination *examination, int status, const char *fo
     va_end(arguments);
     if (examination->status == STATUS_OK)
         examination->status = status;
+}
+
+void examine_refusal(struct examination *examination, int status, const char *step, const char *why)
+{
+    const char *remedy = remedy_for(why);
+    size_t length = strlen(why);
+    if (remedy != NULL && length > 0 && why[length - 1] == '.')
+        length--; /* the server's own full stop, in the middle of a line */
+    examine_failure(examination, status, "%s%s%.*s%s%s", step != NULL ? step : "",
+                    step != NULL ? ": " : "", (int)length, why, remedy != NULL ? "; " : "",
+                    remedy != NULL ? remedy : "");
 }
 
 /* Asks one command, its words as client_ask wants them. NULL: refused or failed; client_why tells. */
@@ -114,7 +126,7 @@ bool examine_connection(struct examination *examination)
         int64_t took_us;
         enum server_error error;
         if (!ping(examination, &took_us, &error)) {
-            examine_failure(examination, status_of(examination->config, error), "%s",
+            examine_refusal(examination, status_of(examination->config, error), NULL,
                             client_why(examination->client));
             return false;
         }
@@ -162,7 +174,8 @@ static void examine_role(struct examination *examination)
 {
     const struct reply *reply = ask(examination, (const char *const[]){"ROLE", NULL});
     if (reply == NULL || reply->kind != REPLY_ARRAY || reply->count == 0)
-        examine_warning("ROLE is refused: whether this is a master is seen only by locking");
+        examine_warning("ROLE is refused: whether this is a master is seen only by locking; "
+                        "allow +role");
     else if (reply_is(&reply->items[0], "master"))
         examine_ok("it is a master");
     else
@@ -176,14 +189,16 @@ static void examine_version(struct examination *examination)
     char version[64];
     const struct reply *info = ask_info(examination, "server");
     if (!info_field(info, "redis_version", version, sizeof(version))) {
-        examine_warning("INFO is refused: version, memory and persistence cannot be seen");
+        examine_warning("INFO is refused: version, memory and persistence cannot be seen; "
+                        "allow +info");
         return;
     }
     char *end;
     long major = strtol(version, &end, 10);
     long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
     if (major < 6 || (major == 6 && minor < 2))
-        examine_warning("version %s is older than 6.2, the oldest that is tested", version);
+        examine_warning("version %s is older than 6.2, the oldest that is tested: use a newer one",
+                        version);
     else
         examine_ok("version %s", version);
 }
@@ -197,7 +212,8 @@ static void examine_user(struct examination *examination)
         examine_ok("logged in (ACL WHOAMI is refused, so the user cannot be shown)");
     else if (!has_secret && examination->url->scheme != URL_UNIX)
         examine_warning(
-            "user %s needs no password: whoever reaches this server can take locks away",
+            "user %s needs no password: whoever reaches this server can take locks away; set one "
+            "there (requirepass, ACL SETUSER)",
             reply->bytes);
     else
         examine_ok("logged in as %s", reply->bytes);
@@ -242,7 +258,8 @@ static void examine_memory(struct examination *examination)
         examine_warning(
             "maxmemory-policy %s can evict a lock: set noeviction, or use another server", policy);
     else if (used > most / 100 * MEMORY_WARN_SHARE)
-        examine_warning("memory is over %d %% full: then no lock can be acquired",
+        examine_warning("memory is over %d %% full, and when it is full no lock can be acquired: "
+                        "raise maxmemory, or use another server",
                         MEMORY_WARN_SHARE);
     else
         examine_ok("maxmemory-policy noeviction: no lock is evicted");
@@ -257,12 +274,13 @@ static void examine_persistence(struct examination *examination)
     char save[8] = "";
     (void)info_field(info, "rdb_last_bgsave_status", save, sizeof(save));
     if (strcmp(save, "err") == 0)
-        examine_warning("the last background save failed: the server may refuse writes (MISCONF)");
+        examine_warning("the last background save failed, so the server may refuse writes "
+                        "(MISCONF): make room on its disk; its log says more");
     if (aof == 1)
         examine_ok("locks survive a restart (append-only file)");
     else
         examine_warning("a restart may lose locks (no append-only file): running jobs put theirs "
-                        "back, unless somebody was quicker");
+                        "back, unless somebody was quicker; set appendonly yes to keep them");
 }
 
 static void examine_replicas(struct examination *examination)
@@ -271,7 +289,7 @@ static void examine_replicas(struct examination *examination)
     int64_t count = info_number(info, "connected_slaves");
     if (count > 0)
         examine_warning("%lld replica(s): a failover can lose a lock that was not yet replicated; "
-                        "fences still rise",
+                        "fences still rise; use --wait-replicas to make it rarer",
                         (long long)count);
     else if (count == 0)
         examine_ok("no replicas, so no failover can lose a lock");
@@ -283,13 +301,16 @@ static void examine_encryption(const struct examination *examination)
     bool local = url->scheme == URL_UNIX || strncmp(url->host, "127.", 4) == 0 ||
                  strcmp(url->host, "::1") == 0 || strcmp(url->host, "localhost") == 0;
     if (url->tls && examination->config->tls.insecure)
-        examine_warning("the connection is encrypted, but nobody checks with whom (--insecure)");
+        examine_warning(
+            "the connection is encrypted, but nobody checks with whom: give --cacert in "
+            "place of --insecure");
     else if (url->tls)
         examine_ok("the connection is encrypted, and the server's certificate is good");
     else if (local)
         examine_ok("the connection does not leave this host");
     else
-        examine_warning("the connection is not encrypted");
+        examine_warning(
+            "the connection is not encrypted: use rediss://, unless the network is trusted");
 }
 
 void examine_server(struct examination *examination)

@@ -15,7 +15,7 @@ struct examination {
     const struct url *url; /* of the server that is examined */
     struct client *client;
     const struct lease *lease; /* that locks are tried with; NULL: --ttl allows none */
-    int status;                /* of the worst failure so far; 0: none */
+    int status;                /* of the first failure; 0: none */
     bool time_refused;         /* TIME is forbidden to this user */
 };
 
@@ -24,6 +24,13 @@ void examine_ok(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void examine_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void examine_failure(struct examination *examination, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/*
+ * A failure with the reason that client_why or lock_why gave, and what to do about it. `step` is what
+ * could not be done, or NULL.
+ */
+void examine_refusal(struct examination *examination, int status, const char *step,
+                     const char *why);
 
 /* Connection, login and latency. false: nothing further can be asked. */
 bool examine_connection(struct examination *examination);

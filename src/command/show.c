@@ -47,6 +47,13 @@ static void put_label(const char *label, const struct text *value)
     put(&line);
 }
 
+/* What is left is of the TTL: not of a minimum hold, which may be longer. */
+static bool shows_lease(const struct observed_holder *holder)
+{
+    return !is_foreign(holder) && holder->holder.kind != HOLDER_RESIDUE &&
+           holder->left_ms <= holder->holder.ttl_ms;
+}
+
 static void put_holder_details(const struct observed_holder *holder)
 {
     char storage[512];
@@ -63,7 +70,7 @@ static void put_holder_details(const struct observed_holder *holder)
         text_add(&value, "for ever: the key has no expiry");
     } else {
         text_add_duration(&value, holder->left_ms);
-        if (!is_foreign(holder)) {
+        if (shows_lease(holder)) {
             text_add(&value, " of ");
             text_add_duration(&value, holder->holder.ttl_ms);
         }
