@@ -15,7 +15,7 @@ setup() {
 }
 
 @test "row 14: a failed extension, and then another's token in the key: stopped, 79, theirs untouched" {
-    hold_through job -v -t 2 job
+    hold_through job -v -t 4 job
     proxy_do blackhole
     fails_to_extend job
     rcli set lock:job theirs px 60000
