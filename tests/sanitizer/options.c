@@ -1,0 +1,54 @@
+/*
+ * Linked into all that is built with a sanitizer: whatever it finds ends the process with a status of its
+ * own, and is written to a file in FINDINGS, so that it is seen even where the environment was emptied
+ * and nobody looks at stderr or at the status. The environment may say otherwise.
+ */
+#define OPTIONS "exitcode=99:halt_on_error=1:print_stacktrace=1:log_path=" FINDINGS "/at"
+
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+const char *__ubsan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+    return OPTIONS ":detect_stack_use_after_return=1";
+}
+
+const char *__tsan_default_options(void)
+{
+    return OPTIONS;
+}
+
+const char *__ubsan_default_options(void)
+{
+    return OPTIONS;
+}
+
+/*
+ * The thread sanitizer makes vfork a fork, in whose memory a failed exec would leave its error for nobody.
+ * This is the vfork of libc, which the sanitizer's then does not take the place of: the return address is
+ * kept in a register, as the child returns first and the stack is the parent's too.
+ */
+#if defined(__SANITIZE_THREAD__) && defined(__x86_64__)
+__asm__(".pushsection .text\n"
+        ".globl vfork\n"
+        ".type vfork, @function\n"
+        "vfork:\n"
+        "    endbr64\n"
+        "    pop %rdi\n"
+        "    mov $58, %eax\n" /* SYS_vfork */
+        "    syscall\n"
+        "    push %rdi\n"
+        "    cmp $-4095, %rax\n"
+        "    jae 1f\n"
+        "    ret\n"
+        "1:  neg %eax\n"
+        "    push %rax\n"
+        "    call __errno_location@PLT\n"
+        "    pop %rdx\n"
+        "    mov %edx, (%rax)\n"
+        "    mov $-1, %rax\n"
+        "    ret\n"
+        ".size vfork, .-vfork\n"
+        ".popsection\n");
+#endif
