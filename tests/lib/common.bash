@@ -59,6 +59,7 @@ _findings_begin() {
     local folder=${REDISLOCK_TOOLS%/*}/findings variable
     [[ -d $folder ]] || return 0
     FINDINGS=$folder/$(basename "$BATS_TEST_FILENAME" .bats)-$BATS_TEST_NUMBER
+    rm -f "$FINDINGS".* # an earlier run's
     for variable in ASAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS; do
         export "$variable=${!variable:+${!variable}:}log_path=$FINDINGS"
     done
