@@ -53,7 +53,7 @@ as_user() {
 # works: as that user, a job runs, a second is refused, and a waiter gets its turn.
 works() {
     local answer=0
-    REDISLOCK_USER=job REDISCLI_AUTH='open sesame' hold one -t 3 works || return
+    REDISLOCK_USER=job REDISCLI_AUTH='open sesame' hold one -t 20 works || return
     as_user lock -q works -- touch "$ROOM/ran" || answer=$?
     assert_equal "$answer" 75 || return
     REDISLOCK_USER=job REDISCLI_AUTH='open sesame' spawn two lock -w 5 works -- true

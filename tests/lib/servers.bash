@@ -233,6 +233,7 @@ another_master() {
 hold_there() {
     local variable=$1
     shift
+    rm -f "$ROOM/$variable.ready"
     spawn "$variable" bash -c 'exec 5>>"$0" "$@"' "$ROOM/$variable.events" "$REDISLOCK_BIN" -u "$URL" \
         --status-fd 5 "$@" -- "$WITNESS" --out "$ROOM/$variable.ready" --log "$ROOM/log" \
         --signals inf --exit-on TERM

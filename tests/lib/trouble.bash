@@ -70,6 +70,7 @@ extensions() {
 hold_through() {
     local variable=$1
     shift
+    rm -f "$ROOM/$variable.ready"
     : >"$ROOM/$variable.events"
     spawn "$variable" bash -c 'exec 5>>"$0" "$@"' "$ROOM/$variable.events" "$REDISLOCK_BIN" \
         -u "$PROXY_URL" --status-fd 5 "$@" -- "$WITNESS" --out "$ROOM/$variable.ready" \
