@@ -72,7 +72,7 @@ accepted = $(shell echo '$(hash)include <stdio.h>' | \
 	$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo '$(1)')
 
 # Asked only by goals that compile here and now; the others hand over to a make of their own.
-compiling := $(filter-out clean help deps demo pictures bench plots chaos fuzz coverage static check check-% lint \
+compiling := $(filter-out clean help deps demo pictures bench plots chaos fuzz coverage static list-tests check check-% lint \
 	lint-% dist deb build-deb uninstall,\
 	$(or $(MAKECMDGOALS),all))
 
@@ -257,6 +257,10 @@ left_out := $(if $(sanitizers)$(COVERAGE)$(STATIC),$(not_of_the_program)) \
 TESTS ?= $(unit_sources) $(filter-out $(left_out:%=tests/%.bats),$(sort $(wildcard tests/*.bats)))
 selected := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(TESTS))
 
+.PHONY: list-tests
+list-tests:
+	@printf '%s\n' $(TESTS)
+
 .PHONY: check
 check: ## install what the tests need, build, run the unit tests and suites (TESTS=… selects)
 	@tests/tools/deps check
@@ -286,7 +290,7 @@ check-deb: ## build, install, try and purge the Debian package in clean roots (n
 		prove --exec tests/tools/run-test tests/package/deb.bats </dev/null
 
 .PHONY: check-all
-check-all: lint check check-asan check-tsan ## lint, check, check-asan and check-tsan
+check-all: lint check check-static check-asan check-tsan ## lint, and the tests with every build
 
 # Whatever a sanitizer found fails the run, also in a process that no test looks at.
 .PHONY: run-tests

@@ -212,7 +212,7 @@ processes_that_show() {
         credential) GIVEN=(env "CREDENTIALS_DIRECTORY=$ROOM/credentials") ;;
         esac
         rm -f "$ROOM/report"
-        spawn job "${GIVEN[@]}" "$REDISLOCK_BIN" -v --status-fd 1 --user plain -t 900ms \
+        spawn job "${GIVEN[@]}" "$REDISLOCK_BIN" -v --status-fd 1 --user plain -t "$(lease 900)" \
             -u "redis://127.0.0.1:$PORT" job -- \
             "$WITNESS" --out "$ROOM/report" --report --signals inf --exit-on TERM
         wait_for_line "$ROOM/job.err" 'extended the lock'

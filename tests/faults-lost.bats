@@ -15,7 +15,7 @@ setup() {
 }
 
 @test "row 14: a failed extension, and then another's token in the key: stopped, 79, theirs untouched" {
-    hold_through job -v -t 4 job
+    hold_through job -v -t "$(lease 3000)" job
     proxy_do blackhole
     fails_to_extend job
     rcli set lock:job theirs px 60000
@@ -88,7 +88,7 @@ setup() {
 }
 
 @test "row 47: an evicted key is put back" {
-    hold_through job -t 2 job
+    hold_through job -t "$(lease 2000)" job
     rcli config set maxmemory-policy volatile-ttl # the lock has the least time left
     rcli config set maxmemory 1
     rcli set filler 1 || true
@@ -119,7 +119,7 @@ setup() {
 }
 
 @test "row 27: taken over on the new server before the old holder comes: the old one is lost" {
-    hold_through job -t 2 job
+    hold_through job -t "$(lease 2000)" job
     proxy_do blackhole
     rcli flushall
     hold other job

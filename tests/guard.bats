@@ -307,8 +307,10 @@ SH
 # The thread sanitizer has one of its own, from the start.
 has_thread() {
     local -a tasks
+    local threads=2
+    ! grep -qa __tsan_init "$REDISLOCK_BIN" || threads=3
     tasks=("/proc/$1/task"/*)
-    ((${#tasks[@]} == 2 + $(grep -ca __tsan_init "$REDISLOCK_BIN" && true)))
+    ((${#tasks[@]} == threads))
 }
 
 thread_of() {

@@ -103,7 +103,8 @@ crowd_of() {
     echo "REDISLOCK_SEED=$seed"
     crowd_of "$runs" "$seed" $((300 * (runs / 2000 + 1)))
     check_log "$ROOM/crowd.log"
-    assert_between "$(grep -c ^start "$ROOM/crowd.log")" "$runs" $((runs + 100))
+    # some are killed when their job has begun and has not yet said so
+    assert_between "$(grep -c ^start "$ROOM/crowd.log")" $((runs - runs / 50)) $((runs + 100))
     # nothing stays but what the killed have left, and that ends by itself
     assert_all_expire
     wait_until 8000 only_states_after_a_try

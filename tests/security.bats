@@ -490,7 +490,7 @@ hardened() {
     [[ $headers =~ GNU_STACK.*\ RW\ + ]] || fail "$1: an executable stack" || return
     ! grep -qE '^ +LOAD .* RWE ' <<<"$headers" || fail "$1: writable and executable" || return
     ! grep -qE '\((RPATH|RUNPATH|TEXTREL)\)' <<<"$headers" || fail "$1: RPATH or TEXTREL" || return
-    sanitized "$1" || readelf -sW --dyn-syms "$1" | grep -q ' __stack_chk_fail' || fail "$1: no stack protector"
+    is_sanitized "$1" || readelf -sW --dyn-syms "$1" | grep -q ' __stack_chk_fail' || fail "$1: no stack protector"
 }
 
 @test "the program and its TLS module are hardened" {

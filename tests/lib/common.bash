@@ -36,9 +36,13 @@ is_static() {
     ! readelf -lW "$REDISLOCK_BIN" | grep -q INTERP
 }
 
-# sanitized [FILE]: whether the program under test, or FILE, is built with a sanitizer.
+# is_sanitized FILE: whether FILE is built with a sanitizer. sanitized: the program under test.
+is_sanitized() {
+    grep -qaE '__(asan|tsan)_init' "$1"
+}
+
 sanitized() {
-    grep -qaE '__(asan|tsan)_init' "${1:-$REDISLOCK_BIN}"
+    is_sanitized "$REDISLOCK_BIN"
 }
 
 # Skips the test where what it looks at is not the program's but the sanitizer's, as REASON says. That
