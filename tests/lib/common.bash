@@ -51,7 +51,7 @@ not_sanitized() {
     ! sanitized || skip "optional: $1"
 }
 
-# lease MS: a TTL of so long; under a sanitizer three times that, as all that a test does within a lease
+# lease MS: a TTL, or a wait, of so long; under a sanitizer three times that, as all that a test does within a lease
 # takes longer then.
 lease() {
     local times=1
