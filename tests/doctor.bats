@@ -225,6 +225,7 @@ replicates() {
 
 @test "a clock that differs is a warning" {
     local library
+    ! is_static || skip 'optional: nothing is preloaded into a static program'
     library=$(faketime_library) || skip_or_fail 'libfaketime is not installed'
     # the client's: redis-server's jemalloc and libfaketime wait for each other
     export ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0 # it would rather be preloaded first
