@@ -514,15 +514,16 @@ all_listen() {
 }
 
 @test "Redis restarts without its data: the holder puts its lock back before a waiter takes it" {
-    local one two told
+    local one two told ttl
+    ttl=$(lease 3000)
     redis_start fresh
     redis_use fresh
-    hold holder -t 3s job
-    stand one -t 3s job
-    stand two -t 3s job
+    hold holder -t "$ttl" job
+    stand one -t "$ttl" job
+    stand two -t "$ttl" job
     told=$(boottime_ms)
     # what the waiters were told of the lease is nearly over; the holder has extended it since
-    wait_until 5000 is_past $((told + 2600))
+    wait_until 10000 is_past $((told + ${ttl%ms} - 400))
     redis_kill9 fresh
     redis_restart fresh
     wait_until 8000 holds_again

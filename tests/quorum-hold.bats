@@ -167,7 +167,7 @@ expires_after() {
 
 @test "a lock that another one has on a majority stops the command at its next extension" {
     servers_start 3
-    hold_all job -t 3 job
+    hold_all job -t "$(lease 4000)" job
     rcli_at s1 del lock:job >/dev/null
     rcli_at s2 del lock:job >/dev/null
     plain_take s1 job

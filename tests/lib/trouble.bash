@@ -15,7 +15,7 @@ REFUSALS=()
 # command. With LOGIN=1 it is the login that is answered so.
 refused() {
     local items=() expected=() reason=() number wrong=0
-    set -- --connect-timeout 0.3 "$@"
+    set -- --connect-timeout "$(lease 300)" "$@"
     for ((number = 0; number < ${#REFUSALS[@]} / 3; number++)); do
         expected+=("${REFUSALS[number * 3]}") reason+=("${REFUSALS[number * 3 + 1]}")
         items+=("about $(_refusal_word "$number") ${REFUSALS[number * 3 + 2]}")
