@@ -6,6 +6,7 @@
 
 load lib/common
 load lib/locks
+load lib/job
 
 # Everything that has a meaning in a URL, and something that is not ASCII.
 PASSWORD='@:/#%+ é?'
@@ -180,8 +181,10 @@ processes_that_show() {
     spawn job "$REDISLOCK_BIN" -v --url "redis://plain:hunter2@127.0.0.1:$PORT" --status-fd 1 job -- \
         "$WITNESS" --out "$ROOM/report" --report --signals inf --exit-on TERM
     wait_for_line "$ROOM/report" '^ready'
+    wait_until 10000 guard_of "$job" # which shows the same
     assert_equal "$(processes_that_show hunter2)" ''
-    assert_equal "$(processes_that_show "redis://plain:*******@127.0.0.1:$PORT")" "$job"
+    assert_equal "$(processes_that_show "redis://plain:*******@127.0.0.1:$PORT" | sort -n)" \
+        "$(printf '%s\n' "$job" "$(guard_of "$job")" | sort -n)"
     refute_in hunter2 "$ROOM/report"
     let_go job
     assert_status 0
@@ -209,7 +212,7 @@ processes_that_show() {
         credential) GIVEN=(env "CREDENTIALS_DIRECTORY=$ROOM/credentials") ;;
         esac
         rm -f "$ROOM/report"
-        spawn job "${GIVEN[@]}" "$REDISLOCK_BIN" -v --status-fd 1 --user plain -t 900ms \
+        spawn job "${GIVEN[@]}" "$REDISLOCK_BIN" -v --status-fd 1 --user plain -t "$(lease 900)" \
             -u "redis://127.0.0.1:$PORT" job -- \
             "$WITNESS" --out "$ROOM/report" --report --signals inf --exit-on TERM
         wait_for_line "$ROOM/job.err" 'extended the lock'

@@ -502,7 +502,7 @@ as_cron() {
         run as_cron lock --min-hold 50ms "$kind" "job$kind" -- true
         assert_status 0
     done
-    as_cron hold one -t 1 vanished
+    as_cron hold one -t "$(lease 1000)" vanished
     rcli del lock:vanished
     wait_for_line "$ROOM/one.err" 'put back'
     let_go one

@@ -154,8 +154,8 @@ cannot_run_here() {
         chmod 755 "${binary%/*}"
     fi
     install -m 755 "$REDISLOCK_BIN" "$binary"
-    # a sanitizer's search for leaks would need a process itself
-    ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 run --separate-stderr "${limited[@]}" "$binary" -u "redis://127.0.0.1:$(redis_port)" k -- true
+    without_leak_search
+    run --separate-stderr "${limited[@]}" "$binary" -u "redis://127.0.0.1:$(redis_port)" k -- true
     [[ $binary == "$ROOM"/* ]] || rm -r "${binary%/*}"
     assert_status 71
     assert_one_line "cannot start a process for 'true'"

@@ -252,7 +252,7 @@ tombstone_stands() {
     proxy_start
     lock job -- true
     proxy_do drop s2c
-    URL=$PROXY_URL spawn job lock --connect-timeout 0.3 job -- true
+    URL=$PROXY_URL spawn job lock --connect-timeout 2 job -- true
     wait_until 5000 key_exists lock:job
     rcli script flush
     reap job

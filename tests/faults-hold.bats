@@ -21,14 +21,14 @@ ended_at() {
 }
 
 @test "row 10: a dead network that heals in time is survived silently, and the extensions go on" {
-    hold_through job -t 2 job
+    hold_through job -t "$(lease 2000)" job
     local before
     proxy_do hold # nothing gets through until it heals
     before=$(proxy_stat connections)
     wait_until 10000 proxy_saw connections $((before + 1)) # an extension has failed
     before=$(extension_count job)
     proxy_do pass
-    wait_until 10000 extensions job $((before + 4))
+    wait_until 20000 extensions job $((before + 4))
     let_go job
     assert_status 6
     assert_no_output
@@ -89,7 +89,9 @@ ended_at() {
 }
 
 @test "row 72: what ignores TERM, and what left the group, is dead before the key can expire" {
-    spawn job "$REDISLOCK_BIN" -u "$PROXY_URL" -t 1.5 job -- "$WITNESS" --out "$ROOM/ticks" \
+    local ttl
+    ttl=$(lease 1500)
+    spawn job "$REDISLOCK_BIN" -u "$PROXY_URL" -t "$ttl" job -- "$WITNESS" --out "$ROOM/ticks" \
         --ignore TERM --fork 2 --daemonize --tick 5 --sleep inf
     wait_until 10000 tickers "$ROOM/ticks" 4
     local before expiry pids
@@ -101,7 +103,7 @@ ended_at() {
     wait_until 10000 all_gone "${pids[@]}"
     reap job
     assert_status 79
-    assert_between "$(last_tick "$ROOM/ticks")" $((expiry - 1500)) $((expiry - 1))
+    assert_between "$(last_tick "$ROOM/ticks")" $((expiry - ${ttl%ms})) $((expiry - 1))
 }
 
 @test "--on-lost warn: an outage longer than the deadline is told, and the command runs on" {

@@ -15,7 +15,7 @@ setup() {
 }
 
 @test "row 14: a failed extension, and then another's token in the key: stopped, 79, theirs untouched" {
-    hold_through job -v -t 2 job
+    hold_through job -v -t "$(lease 3000)" job
     proxy_do blackhole
     fails_to_extend job
     rcli set lock:job theirs px 60000
@@ -29,7 +29,7 @@ setup() {
 }
 
 @test "row 14: another redislock's token in the key: stopped, 79, and told who has it" {
-    hold_through job -t 1.5 job
+    hold_through job -t "$(lease 1500)" job
     rcli del lock:job
     hold other job
     reap job
@@ -40,8 +40,9 @@ setup() {
 }
 
 @test "row 14: a failed extension, and the key only deleted: put back under the same fence" {
-    hold_through job -v -t 2 job
-    local value
+    local value ttl
+    ttl=$(lease 2000)
+    hold_through job -v -t "$ttl" job
     value=$(rcli get lock:job)
     proxy_do blackhole
     fails_to_extend job
@@ -49,7 +50,7 @@ setup() {
     proxy_do pass
     wait_for_line "$ROOM/job.err" 'had vanished .* nobody took the lock since, so it was put back'
     assert_equal "$(rcli get lock:job)" "$value"
-    assert_between "$(key_pttl lock:job)" 1 2000
+    assert_between "$(key_pttl lock:job)" 1 "${ttl%ms}"
     grep -q '"event":"restored"' "$ROOM/job.events"
     let_go job
     assert_status 6
@@ -76,7 +77,7 @@ setup() {
 }
 
 @test "row 44: a key that vanished and was held by others since is lost, though it is free again" {
-    hold_through job -t 1.5 job
+    hold_through job -t "$(lease 1500)" job
     rcli del lock:job
     run --separate-stderr lock job -- true
     assert_status 0
@@ -87,7 +88,7 @@ setup() {
 }
 
 @test "row 47: an evicted key is put back" {
-    hold_through job -t 2 job
+    hold_through job -t "$(lease 2000)" job
     rcli config set maxmemory-policy volatile-ttl # the lock has the least time left
     rcli config set maxmemory 1
     rcli set filler 1 || true
@@ -101,7 +102,7 @@ setup() {
 }
 
 @test "row 27: a server that restarts without its data: put back, and later fences are larger" {
-    hold_through job -t 2 job
+    hold_through job -t "$(lease 2000)" job
     local fence
     fence=$(holder_field fence lock:job)
     redis_kill9
@@ -118,7 +119,7 @@ setup() {
 }
 
 @test "row 27: taken over on the new server before the old holder comes: the old one is lost" {
-    hold_through job -t 2 job
+    hold_through job -t "$(lease 2000)" job
     proxy_do blackhole
     rcli flushall
     hold other job

@@ -11,6 +11,7 @@ load lib/one_server
 load lib/locks
 load lib/scripts
 load lib/job
+load lib/memory
 
 setup() {
     job_setup
@@ -21,6 +22,8 @@ teardown() {
     for pid in $(_strays); do
         kill -CONT "$pid" 2>/dev/null || true
     done
+    processes_end
+    memory_end
     common_teardown
 }
 
@@ -159,6 +162,30 @@ SH
     wait_until 10000 taken
 }
 
+# --- The OOM killer -------------------------------------------------------------------------------
+
+@test "the kernel's OOM killer takes redislock: nobody of its group lives when the lock can be had" {
+    memory_start 16384
+    guarded_job -t 2 -- --fork 3 --tick 5 --ignore TERM
+    memory_kill "$job"
+    assert_none_beside_next "$CHILD" "${PIDS[@]}"
+    wait_until 3000 process_gone "$GUARD"
+    reap job
+    assert_status 137
+    assert_no_stderr
+}
+
+@test "the kernel's OOM killer takes the command, of all that is in a full group: 137, and the lock is free" {
+    memory_start 65536
+    spawn job sh -c 'echo "$$" >"$0/cgroup.procs"; exec "$@"' "$MEMORY" "$REDISLOCK_BIN" -u "unix://$SOCK" k \
+        -- tail /dev/zero
+    reap job 30000
+    assert_status 137
+    assert_no_stderr
+    assert_equal "$(memory_kills)" 1
+    assert_no_keys_left
+}
+
 # --- The guard killed, frozen, refused ----------------------------------------------------------
 
 @test "a guard that somebody kills or freezes is replaced, and -v says so" {
@@ -201,6 +228,7 @@ SH
 
 @test "where the system has no process for the guard the job runs, with a warning" {
     need strace
+    without_leak_search
     spawn job strace -D -qq -o /dev/null -e trace=clone -e inject=clone:error=EAGAIN \
         "$REDISLOCK_BIN" -u "unix://$SOCK" k -- "$WITNESS" --out "$LOG" --signals inf --exit-on TERM
     wait_for_line "$LOG" '^ready'
@@ -276,17 +304,17 @@ SH
     assert_equal "$(rcli get lock:k)" next
 }
 
+# The thread sanitizer has one of its own, from the start.
 has_thread() {
     local -a tasks
+    local threads=2
+    ! grep -qa __tsan_init "$REDISLOCK_BIN" || threads=3
     tasks=("/proc/$1/task"/*)
-    ((${#tasks[@]} == 2))
+    ((${#tasks[@]} == threads))
 }
 
 thread_of() {
-    local task
-    for task in "/proc/$1/task"/*; do
-        [[ ${task##*/} == "$1" ]] || printf '%s\n' "${task##*/}"
-    done
+    ls "/proc/$1/task" | sort -n | tail -n 1
 }
 
 # The thread is being traced, and has begun a call that it does not get to make.
@@ -297,6 +325,7 @@ hangs() {
 
 @test "row 12: neither the thread that extends nor the guard can be started: the command is stopped before the key could expire" {
     need strace
+    without_leak_search
     spawn job strace -D -qq -o /dev/null -e trace=clone,clone3 -e inject=clone,clone3:error=EAGAIN \
         "$REDISLOCK_BIN" -u "unix://$SOCK" -t 6 k -- "$WITNESS" --out "$LOG" --tick 5 --sleep inf --ignore TERM
     wait_until 5000 tickers "$LOG" 1

@@ -67,7 +67,7 @@ load lib/trouble
 @test "a contender while servers restart empty one by one never overlaps" {
     local server round # not i: bats has an i of its own
     servers_start 3
-    hold_all job -t 3 job
+    hold_all job -t "$(lease 3000)" job
     for server in s1 s2 s3; do
         redis_restart "$server"
         for round in 1 2 3; do
@@ -85,7 +85,7 @@ load lib/trouble
 @test "a server that rejoins does not count in the round in which it does" {
     servers_start 3
     redis_kill9 s3
-    hold_all job -t 12 job
+    hold_all job -t "$(lease 12000)" job
     redis_restart s3
     # s1 and s2 hold. s2 forgets, and another one takes it: with s3 that just came back, s1 is alone.
     rcli_at s2 flushall >/dev/null
@@ -167,7 +167,7 @@ expires_after() {
 
 @test "a lock that another one has on a majority stops the command at its next extension" {
     servers_start 3
-    hold_all job -t 3 job
+    hold_all job -t "$(lease 4000)" job
     rcli_at s1 del lock:job >/dev/null
     rcli_at s2 del lock:job >/dev/null
     plain_take s1 job

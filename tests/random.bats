@@ -87,17 +87,24 @@ check_log() {
 
 # crowd_of RUNS SEED SECONDS
 crowd_of() {
+    # A sanitizer is there for memory and threads, and with fifty at once their leases of a second would
+    # measure it.
+    local contenders=50
+    ! sanitized || contenders=10
     rm -f "$ROOM/crowd.log"
     "$REDISLOCK_TOOLS/crowd" --program "$REDISLOCK_BIN" --url "unix://$SOCK" --log "$ROOM/crowd.log" \
-        --self "$REDISLOCK_TOOLS/crowd" --runs "$1" --seed "$2" --seconds "$3" 3>&- 4>&-
+        --self "$REDISLOCK_TOOLS/crowd" --runs "$1" --seed "$2" --seconds "$3" --contenders "$contenders" 3>&- 4>&-
 }
 
 @test "50 contenders, killed, late, interrupted, frozen or left alone, on three locks of all kinds" {
-    local seed=${REDISLOCK_SEED:-$((RANDOM * 32768 + RANDOM))} runs=${REDISLOCK_RUNS:-2000}
+    local seed=${REDISLOCK_SEED:-$((RANDOM * 32768 + RANDOM))} runs=2000
+    ! sanitized || runs=500
+    runs=${REDISLOCK_RUNS:-$runs}
     echo "REDISLOCK_SEED=$seed"
     crowd_of "$runs" "$seed" $((300 * (runs / 2000 + 1)))
     check_log "$ROOM/crowd.log"
-    assert_between "$(grep -c ^start "$ROOM/crowd.log")" "$runs" $((runs + 100))
+    # some are killed when their job has begun and has not yet said so
+    assert_between "$(grep -c ^start "$ROOM/crowd.log")" $((runs - runs / 50)) $((runs + 100))
     # nothing stays but what the killed have left, and that ends by itself
     assert_all_expire
     wait_until 8000 only_states_after_a_try

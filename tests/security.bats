@@ -33,10 +33,6 @@ setup() {
     cp "$ROOM/password" "$ROOM/credentials/redislock-password"
 }
 
-sanitized() {
-    grep -qaE '__(asan|tsan)_init' "$REDISLOCK_BIN"
-}
-
 # way WAY: sets WITH (what stands before the program) and GIVEN (its options) so that the password comes
 # that way.
 way() {
@@ -221,7 +217,7 @@ teardown() {
 
 @test "row 83: a crash leaves no core file of a redislock that has a password" {
     need python3
-    ! sanitized || skip 'optional: the sanitizers write no core files'
+    not_sanitized 'the sanitizers write no core files'
     cat >"$ROOM/crash.py" <<'PY'
 import os, resource, signal, subprocess, sys, time
 room, argv = os.environ["ROOM"], sys.argv[1:]
@@ -254,7 +250,7 @@ PY
 @test "row 83: in its own memory redislock keeps one copy of a password, for the next login" {
     need python3
     ((EUID == 0)) || skip 'optional: needs root to look'
-    ! sanitized || skip 'optional: the sanitizers keep what was freed'
+    not_sanitized 'the sanitizers keep what was freed'
     cat >"$ROOM/copies.py" <<'PY'
 import re, sys
 pid, word = sys.argv[1], open(sys.argv[2], "rb").read().strip()
@@ -408,7 +404,7 @@ refute_attack() {
 
 @test "hostile replies cost neither memory nor work: giant strings, lines, arrays and depths, endlessly" {
     need python3
-    ! sanitized || skip 'optional: the sanitizers need memory of their own'
+    not_sanitized 'the sanitizers need memory of their own'
     cat >"$ROOM/hostile.py" <<'PY'
 import itertools, os, socket, subprocess, sys, threading, time
 path, program = f"{os.environ['ROOM']}/hostile", os.environ["REDISLOCK_BIN"]
@@ -494,7 +490,7 @@ hardened() {
     [[ $headers =~ GNU_STACK.*\ RW\ + ]] || fail "$1: an executable stack" || return
     ! grep -qE '^ +LOAD .* RWE ' <<<"$headers" || fail "$1: writable and executable" || return
     ! grep -qE '\((RPATH|RUNPATH|TEXTREL)\)' <<<"$headers" || fail "$1: RPATH or TEXTREL" || return
-    sanitized || readelf -sW --dyn-syms "$1" | grep -q ' __stack_chk_fail' || fail "$1: no stack protector"
+    is_sanitized "$1" || readelf -sW --dyn-syms "$1" | grep -q ' __stack_chk_fail' || fail "$1: no stack protector"
 }
 
 @test "the program and its TLS module are hardened" {

@@ -18,7 +18,7 @@
 struct lookup {
     atomic_int owners; /* the asker and the thread */
     int done_fd;       /* eventfd, readable once result and error are set */
-    int error;
+    atomic_int error;  /* set after result: who reads it may read that */
     struct addrinfo *result;
     char host[]; /* NUL-terminated */
 };
@@ -37,9 +37,10 @@ static void *lookup_run(void *argument)
 {
     struct lookup *lookup = argument;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    lookup->error = getaddrinfo(lookup->host, NULL, &hints, &lookup->result);
-    if (lookup->error != 0)
-        lookup->result = NULL;
+    struct addrinfo *list = NULL;
+    int error = getaddrinfo(lookup->host, NULL, &hints, &list);
+    lookup->result = error == 0 ? list : NULL;
+    atomic_store(&lookup->error, error);
     eventfd_write(lookup->done_fd, 1);
     lookup_drop(lookup);
     return NULL;
@@ -53,6 +54,7 @@ static struct lookup *lookup_start(const char *host)
         return NULL;
     memcpy(lookup->host, host, size);
     atomic_init(&lookup->owners, 2);
+    atomic_init(&lookup->error, EAI_AGAIN);
     lookup->done_fd = eventfd(0, EFD_CLOEXEC);
     pthread_t thread;
     if (lookup->done_fd < 0 || pthread_create(&thread, NULL, lookup_run, lookup) != 0) {
@@ -137,8 +139,9 @@ enum server_error resolve_host(const char *host, uint16_t port, const struct dea
     }
     enum server_error error = wait_for(lookup, deadline, why);
     if (error == SERVER_OK) {
-        if (lookup->error != 0)
-            *why = gai_strerror(lookup->error);
+        int failure = atomic_load(&lookup->error);
+        if (failure != 0)
+            *why = gai_strerror(failure);
         else
             add_list(result, lookup->result, port);
         error = result->count > 0 ? SERVER_OK : SERVER_UNREACHABLE;

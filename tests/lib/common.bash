@@ -36,6 +36,52 @@ is_static() {
     ! readelf -lW "$REDISLOCK_BIN" | grep -q INTERP
 }
 
+# is_sanitized FILE: whether FILE is built with a sanitizer. sanitized: the program under test.
+is_sanitized() {
+    grep -qaE '__(asan|tsan)_init' "$1"
+}
+
+sanitized() {
+    is_sanitized "$REDISLOCK_BIN"
+}
+
+# Skips the test where what it looks at is not the program's but the sanitizer's, as REASON says. That
+# is no failure anywhere: the ordinary build runs it.
+not_sanitized() {
+    ! sanitized || skip "optional: $1"
+}
+
+# lease MS: a TTL, or a wait, of so long; under a sanitizer three times that, as all that a test does within a lease
+# takes longer then.
+lease() {
+    local times=1
+    ! sanitized || times=3
+    printf '%dms\n' "$(($1 * times))"
+}
+
+# For a test that traces the program, or leaves it no process: at its end it does not look for leaks,
+# which needs both.
+without_leak_search() {
+    export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+}
+
+# What a sanitizer finds while a test runs goes to files of that test's, which fail it at its end. What
+# is found without this environment fails the run (tests/sanitizer).
+_findings_begin() {
+    local folder=${REDISLOCK_TOOLS%/*}/findings variable
+    [[ -d $folder ]] || return 0
+    FINDINGS=$folder/$(basename "$BATS_TEST_FILENAME" .bats)-$BATS_TEST_NUMBER
+    rm -f "$FINDINGS".* # an earlier run's
+    for variable in ASAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS; do
+        export "$variable=${!variable:+${!variable}:}log_path=$FINDINGS"
+    done
+}
+
+_findings_end() {
+    [[ -z ${FINDINGS-} ]] || ! compgen -G "$FINDINGS.*" >/dev/null ||
+        fail "a sanitizer found something: $(cat "$FINDINGS".*)"
+}
+
 # Enters the scope whose folder is $1. A deep TMPDIR would make socket paths too long for the
 # kernel (107 bytes): then the room is elsewhere, and leaves a note where.
 _room_enter() {
@@ -83,6 +129,7 @@ common_setup() {
     exec </dev/null # a developer's terminal as stdin would change what redislock does
     _environment_clean
     _room_enter "$BATS_TEST_TMPDIR"
+    _findings_begin
     if [[ ! -x $REDISLOCK_TOOLS/witness ]]; then
         fail "the test tools are not in $REDISLOCK_TOOLS: run \`make tests\`"
     fi
@@ -90,6 +137,7 @@ common_setup() {
 
 common_teardown() {
     _room_leave "$BATS_TEST_TMPDIR"
+    _findings_end
 }
 
 setup_file() { common_setup_file; }

@@ -36,6 +36,7 @@ state_field() {
 hold() {
     local variable=$1 ready=$ROOM/$1.ready
     shift
+    rm -f "$ready"
     spawn "$variable" lock "$@" -- "$WITNESS" --out "$ready" --signals inf --exit-on TERM
     if ! wait_for_line "$ready" '^ready ' 2>/dev/null; then
         fail "the job of $variable does not start: $(cat "$ROOM/$variable.err")"

@@ -81,11 +81,13 @@ replica_start() {
     shift 2
     redis_start "$name" --tcp --replicaof 127.0.0.1 "$(redis_port "$of")" --repl-diskless-sync yes \
         --repl-diskless-sync-delay 0 "$@" || return
-    in_step "$name"
+    wait_until 20000 link_is_up "$name" && wait_until 20000 counts_replica "$of" "$(redis_port "$name")"
 }
 
-in_step() {
-    wait_until 20000 link_is_up "$1"
+# counts_replica NAME PORT: the server NAME would ask its replica on PORT for an acknowledgement. It does
+# only after that one's first word, which comes up to a second after the link is up.
+counts_replica() {
+    rcli_at "$1" info replication | grep -q "port=$2,state=online"
 }
 
 link_is_up() {
@@ -231,6 +233,7 @@ another_master() {
 hold_there() {
     local variable=$1
     shift
+    rm -f "$ROOM/$variable.ready"
     spawn "$variable" bash -c 'exec 5>>"$0" "$@"' "$ROOM/$variable.events" "$REDISLOCK_BIN" -u "$URL" \
         --status-fd 5 "$@" -- "$WITNESS" --out "$ROOM/$variable.ready" --log "$ROOM/log" \
         --signals inf --exit-on TERM

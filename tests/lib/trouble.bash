@@ -10,12 +10,12 @@ refuse() {
 }
 REFUSALS=()
 
-# refused [OPTION]...: runs all of them at once, with these options, and asserts that each ended in
+# refused [OPTION]...: runs all of them at once (under a sanitizer one by one), with these options, and asserts that each ended in
 # time with its status and one line that names the server and the reason, and that none ran its
 # command. With LOGIN=1 it is the login that is answered so.
 refused() {
-    local items=() expected=() reason=() number wrong=0
-    set -- --connect-timeout 0.3 "$@"
+    local items=() expected=() reason=() number wrong=0 job
+    set -- --connect-timeout "$(lease 300)" "$@"
     for ((number = 0; number < ${#REFUSALS[@]} / 3; number++)); do
         expected+=("${REFUSALS[number * 3]}") reason+=("${REFUSALS[number * 3 + 1]}")
         items+=("about $(_refusal_word "$number") ${REFUSALS[number * 3 + 2]}")
@@ -26,6 +26,8 @@ refused() {
     for number in "${!items[@]}"; do
         [[ ${LOGIN:-0} == 0 ]] || export REDISCLI_AUTH=secret-$number
         URL=$TALKER_URL spawn "refusal_$number" lock "$@" "job-$number" -- touch "$ROOM/ran-$number"
+        job=refusal_$number
+        ! sanitized || wait_until 10000 process_gone "${!job}" # all at once would be late
     done
     unset REDISCLI_AUTH
     for number in "${!items[@]}"; do
@@ -70,6 +72,7 @@ extensions() {
 hold_through() {
     local variable=$1
     shift
+    rm -f "$ROOM/$variable.ready"
     : >"$ROOM/$variable.events"
     spawn "$variable" bash -c 'exec 5>>"$0" "$@"' "$ROOM/$variable.events" "$REDISLOCK_BIN" \
         -u "$PROXY_URL" --status-fd 5 "$@" -- "$WITNESS" --out "$ROOM/$variable.ready" \
