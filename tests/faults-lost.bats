@@ -15,7 +15,7 @@ setup() {
 }
 
 @test "row 14: a failed extension, and then another's token in the key: stopped, 79, theirs untouched" {
-    hold_through job -v -t 2 job
+    hold_through job -v -t 4 job
     proxy_do blackhole
     fails_to_extend job
     rcli set lock:job theirs px 60000
@@ -40,7 +40,7 @@ setup() {
 }
 
 @test "row 14: a failed extension, and the key only deleted: put back under the same fence" {
-    hold_through job -v -t 2 job
+    hold_through job -v -t 4 job
     local value
     value=$(rcli get lock:job)
     proxy_do blackhole
@@ -49,7 +49,7 @@ setup() {
     proxy_do pass
     wait_for_line "$ROOM/job.err" 'had vanished .* nobody took the lock since, so it was put back'
     assert_equal "$(rcli get lock:job)" "$value"
-    assert_between "$(key_pttl lock:job)" 1 2000
+    assert_between "$(key_pttl lock:job)" 1 4000
     grep -q '"event":"restored"' "$ROOM/job.events"
     let_go job
     assert_status 6

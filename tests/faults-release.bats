@@ -215,7 +215,7 @@ child_has_ended() {
 @test "row 22: a signal stops the command, and the lock is gone soon, long before its expiry" {
     local signal
     for signal in TERM INT HUP; do
-        spawn job lock job -- "$WITNESS" --out "$ROOM/$signal" --report --sleep 60
+        spawn job lock job -- "$WITNESS" --out "$ROOM/$signal" --report --sleep inf
         wait_for_line "$ROOM/$signal" '^pid '
         kill -"$signal" "$job"
         wait_until 2000 key_absent lock:job
