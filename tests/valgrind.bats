@@ -61,7 +61,7 @@ assert_clean() {
 }
 
 @test "a run with guard and keeper" {
-    checked -v -t 2s job -- "$WITNESS" --sleep 1500
+    checked -v -t 6s job -- "$WITNESS" --sleep 2500
     assert_status 0
     assert_line_stderr 'extended the lock'
     assert_clean
