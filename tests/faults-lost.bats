@@ -15,7 +15,7 @@ setup() {
 }
 
 @test "row 14: a failed extension, and then another's token in the key: stopped, 79, theirs untouched" {
-    hold_through job -v -t "$(lease 3000)" job
+    hold_through job -v -t "$(lease 4000)" job
     proxy_do blackhole
     fails_to_extend job
     rcli set lock:job theirs px 60000
@@ -41,7 +41,7 @@ setup() {
 
 @test "row 14: a failed extension, and the key only deleted: put back under the same fence" {
     local value ttl
-    ttl=$(lease 2000)
+    ttl=$(lease 4000)
     hold_through job -v -t "$ttl" job
     value=$(rcli get lock:job)
     proxy_do blackhole
