@@ -14,7 +14,8 @@ ARCHIVE ?= redislock-$(VERSION).tar.gz
 CFLAGS ?= -O2 -g
 PKG_CONFIG ?= pkg-config
 INSTALL ?= install
-JOBS ?= 2
+# More than there are cores: suites wait most of their time.
+JOBS ?= 3
 
 # --- Where things are built: each sanitizer has a folder of its own ---------------------------
 
@@ -568,5 +569,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
 	@echo
 	@echo "  Variables: CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR, WERROR=1, V=1, LINK=shared,"
-	@echo "  SANITIZE=address,undefined or thread, TESTS=tests/…, JOBS=2, BUILD=folder, TLS=0 or 1,"
+	@echo "  SANITIZE=address,undefined or thread, TESTS=tests/…, JOBS=3, BUILD=folder, TLS=0 or 1,"
 	@echo "  ARCHIVE=file, BINDIR, MODULEDIR, MANDIR, BASHDIR, ZSHDIR, FISHDIR"

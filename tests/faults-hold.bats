@@ -21,7 +21,7 @@ ended_at() {
 }
 
 @test "row 10: a dead network that heals in time is survived silently, and the extensions go on" {
-    hold_through job -t "$(lease 2000)" job
+    hold_through job -t "$(lease 3000)" job
     local before
     proxy_do hold # nothing gets through until it heals
     before=$(proxy_stat connections)

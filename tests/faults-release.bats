@@ -198,7 +198,7 @@ child_has_ended() {
 
 @test "row 17: the same with an extension whose answer never comes" {
     proxy_start
-    URL=$PROXY_URL start job -t "$(lease 2000)" job
+    URL=$PROXY_URL start job -t "$(lease 3000)" job
     proxy_do drop s2c
     local before
     before=$(calls evalsha)

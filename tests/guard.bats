@@ -314,7 +314,7 @@ has_thread() {
 }
 
 thread_of() {
-    ls "/proc/$1/task" | sort -n | tail -n 1
+    printf '%s\n' "/proc/$1/task"/* | sed 's#.*/##' | sort -n | tail -n 1
 }
 
 # The thread is being traced, and has begun a call that it does not get to make.

@@ -397,7 +397,7 @@ saving_is_broken() {
 
 @test "row 18: while a server cannot save the extension goes on trying, and gets through" {
     redis_start
-    hold job -v -t 2 job
+    hold job -v -t "$(lease 2000)" job
     break_saving
     fails_to_extend job MISCONF
     local before
