@@ -110,7 +110,8 @@ position_link := -pie
 ifeq ($(STATIC),1)
 position := -fno-pie -DREDISLOCK_TLS_BUILTIN
 # without warnings: the linker's, of getaddrinfo, which reads files and asks DNS without a library
-position_link := -static -no-pie -Wl,--no-warnings $(addprefix -Wl$(comma)--wrap=,_dl_get_origin OPENSSL_cpuid_setup)
+position_link := -static -no-pie -Wl,--no-warnings
+start := $(addprefix -Wl$(comma)--wrap=,_dl_get_origin OPENSSL_cpuid_setup) # src/base/static/start.c
 endif
 
 ifneq ($(sanitizers),)
@@ -137,7 +138,7 @@ endif
 say = $(if $(V),,@echo '  $(1)';)
 
 compile := $(CC) $(cppflags) $(cflags) -MMD -MP -c
-link := $(CC) $(ldflags) $(watch)
+link := $(CC) $(ldflags) $(watch) $(start)
 
 # --- Targets -----------------------------------------------------------------------------------
 

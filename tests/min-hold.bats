@@ -16,7 +16,7 @@ setup() {
 assert_residue() {
     local value
     value=$(rcli get lock:job)
-    if [[ ! $value =~ ^redislock1::[0-9]+:residue:[0-9]+:[0-9]+:[^:]+:[0-9a-f]{8}:[0-9]+:deploy:[^:]+$ ]]; then
+    if [[ ! $value =~ ^redislock1::[0-9]+:residue:[0-9]+:[0-9]+:[^:]+:[0-9]+:[0-9]+:deploy:[^:]+$ ]]; then
         fail "no residue: $value"
     fi
     assert_between "$(key_pttl lock:job)" 1 "$(($1 * 1000))"
