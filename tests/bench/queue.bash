@@ -5,7 +5,7 @@
 # stagger: the next comes when the last has slept for so long, and so stands in line. On a busy machine
 # an answer takes longer, and who sleeps for it does not stand there yet.
 waiting_words() {
-    stagger=$(awk -v cores="$(nproc)" '{ us = 3000 * (1 + $1 / cores); print int(us < 20000 ? us : 20000) }' \
+    stagger=$(awk -v cores="$(nproc)" '{ us = 6000 * (1 + $1 / cores); print int(us < 20000 ? us : 20000) }' \
         /proc/loadavg)
     settle=400
     case $1 in
