@@ -289,7 +289,7 @@ check-deb: ## build, install, try and purge the Debian package in clean roots (n
 	@tests/tools/deps deb
 	@$(MAKE) --no-print-directory test-tools
 	DEBS='$(abspath $(debs))' REDISLOCK_TOOLS='$(abspath $(BUILD))/tools' \
-		prove --exec tests/tools/run-test tests/package/deb.bats </dev/null
+		TEST_SECONDS=10000 prove --exec tests/tools/run-test tests/package/deb.bats </dev/null
 
 .PHONY: check-all
 check-all: lint check check-static check-asan check-tsan ## lint, and the tests with every build

@@ -84,7 +84,8 @@ _process_keep() {
 process_end() {
     local pid=$1 signal=${2:-TERM} patience=${3:-5000}
     kill -"$signal" "$pid" 2>/dev/null || true
-    kill -CONT "$pid" 2>/dev/null || true
+    # not at one that ends just now: a leak sanitizer stops that one to look at it, and would wait for ever
+    ! process_stopped "$pid" || kill -CONT "$pid" 2>/dev/null || true
     if ! wait_until "$patience" process_gone "$pid" 2>/dev/null; then
         kill -KILL "$pid" 2>/dev/null || true
         wait_until 5000 process_gone "$pid"
