@@ -171,7 +171,7 @@ save_failed() {
 }
 
 @test "a replica is a failure: name the master; a master with replicas is a warning" {
-    redis_start own --tcp --repl-diskless-sync-delay 0
+    redis_start own --tcp --repl-diskless-sync no
     redis_start replica --replicaof "127.0.0.1 $(redis_port own)"
     wait_until 10000 replicates
     redis_use replica

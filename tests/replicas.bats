@@ -7,7 +7,7 @@ load lib/servers
 load lib/trouble
 
 world() {
-    redis_start main --tcp --repl-diskless-sync yes --repl-diskless-sync-delay 0
+    redis_start main --tcp --repl-diskless-sync no
     replica_start replica1 main
     redis_use main
 }

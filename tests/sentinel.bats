@@ -8,7 +8,7 @@ load lib/servers
 # world [REPLICAS]: a master, REPLICAS (1) replicas in step and one sentinel that knows all; sets URL.
 world() {
     local i
-    redis_start master --tcp --repl-diskless-sync yes --repl-diskless-sync-delay 0
+    redis_start master --tcp --repl-diskless-sync no
     for ((i = 1; i <= ${1:-1}; i++)); do
         replica_start "replica$i" master
     done

@@ -445,7 +445,7 @@ replica_has_foreign() {
 }
 
 replica_start() {
-    redis_start --tcp --repl-diskless-sync-delay 0
+    redis_start --tcp --repl-diskless-sync no
     redis_start replica --replicaof 127.0.0.1 "$(redis_port)"
     wait_until 10000 replica_follows
 }
@@ -459,8 +459,8 @@ on_replica() {
 }
 
 @test "row 29: a server demoted while the lock is held is no loss, if it is master again in time" {
-    redis_start --repl-diskless-sync-delay 0
-    redis_start empty --tcp --repl-diskless-sync-delay 0
+    redis_start --repl-diskless-sync no
+    redis_start empty --tcp --repl-diskless-sync no
     hold job -v -t 4 job
     rcli replicaof 127.0.0.1 "$(redis_port empty)"
     wait_until 10000 key_absent lock:job # what it had is gone: it copies an empty master
@@ -475,8 +475,8 @@ on_replica() {
 }
 
 @test "row 29, row 30: bad news from a server that takes no writes is not believed" {
-    redis_start --repl-diskless-sync-delay 0
-    redis_start other --tcp --repl-diskless-sync-delay 0
+    redis_start --repl-diskless-sync no
+    redis_start other --tcp --repl-diskless-sync no
     rcli_at other set lock:job theirs px 60000
     hold job -v --no-restore -t 4 job
     local value before

@@ -79,13 +79,14 @@ tls_port() {
 replica_start() {
     local name=$1 of=$2
     shift 2
-    redis_start "$name" --tcp --replicaof 127.0.0.1 "$(redis_port "$of")" --repl-diskless-sync yes \
-        --repl-diskless-sync-delay 0 "$@" || return
+    redis_start "$name" --tcp --replicaof 127.0.0.1 "$(redis_port "$of")" --repl-diskless-sync no \
+        "$@" || return
     wait_until 20000 link_is_up "$name" && wait_until 20000 counts_replica "$of" "$(redis_port "$name")"
 }
 
-# counts_replica NAME PORT: the server NAME would ask its replica on PORT for an acknowledgement. It does
-# only after that one's first word, which comes up to a second after the link is up.
+# counts_replica NAME PORT: the server NAME would ask its replica on PORT for an acknowledgement. To be so
+# from this state on it has to send its data from a file (repl-diskless-sync no); otherwise it waits for
+# the replica's first word, which comes up to a second later.
 counts_replica() {
     rcli_at "$1" info replication | grep -q "port=$2,state=online"
 }
