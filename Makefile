@@ -301,7 +301,7 @@ run-tests: export REDISLOCK_TOOLS := $(abspath $(BUILD))/tools
 run-tests: tests
 	$(if $(findings),@rm -f '$(findings)'/*)
 	prove -j$(JOBS) --exec tests/tools/run-test $(selected) </dev/null$(if $(findings),; status=$$?; cd '$(findings)'; \
-		! grep -s . * /dev/null >&2 || { echo 'the sanitizers found something' >&2; exit 1; }; \
+		! grep -sE 'ERROR: |WARNING: |runtime error: ' -A 1000 * /dev/null >&2 || { echo 'the sanitizers found something' >&2; exit 1; }; \
 		exit $$status)
 
 # --- Coverage ------------------------------------------------------------------------------------
