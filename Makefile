@@ -300,8 +300,8 @@ run-tests: export REDISLOCK_BIN := $(abspath $(program))
 run-tests: export REDISLOCK_TOOLS := $(abspath $(BUILD))/tools
 run-tests: tests
 	$(if $(findings),@rm -f '$(findings)'/*)
-	prove -j$(JOBS) --exec tests/tools/run-test $(selected) </dev/null$(if $(findings),; status=$$?; cd '$(findings)'; \
-		! grep -sE 'ERROR: |WARNING: |runtime error: ' -A 1000 * /dev/null >&2 || { echo 'the sanitizers found something' >&2; exit 1; }; \
+	prove -j$(JOBS) --exec tests/tools/run-test $(selected) </dev/null$(if $(findings),; status=$$?; \
+		! tests/tools/findings '$(findings)'/* >&2 || { echo 'the sanitizers found something' >&2; exit 1; }; \
 		exit $$status)
 
 # --- Coverage ------------------------------------------------------------------------------------

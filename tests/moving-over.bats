@@ -15,10 +15,8 @@ load lib/page
 setup() {
     common_setup
     redis_start
-    mkdir "$ROOM/bin" "$ROOM/home"
-    ln -s "$REDISLOCK_BIN" "$ROOM/bin/redislock"
-    export PATH=$ROOM/bin:$PATH REDISLOCK_URL=unix://$SOCK
-    cd "$ROOM/home" || return
+    home_make
+    at_home
     # The job says where it was, and ends with 3.
     # shellcheck disable=SC2016 # for the program
     printf '%s\n' '#!/bin/sh' 'echo ran >>ran.report.sh' 'env >environment' 'cat >stdin' \

@@ -17,9 +17,7 @@ setup() {
     common_setup
     redis_start
     README=$ROOT/README.md
-    HOME_DIR=$ROOM/home
-    mkdir "$ROOM/bin" "$HOME_DIR"
-    ln -s "$REDISLOCK_BIN" "$ROOM/bin/redislock"
+    home_make
     # The programs of the examples tell in ran.NAME that they were there, and with what.
     local program
     for program in report send-mail import collect publish build deploy backup maintenance; do
@@ -29,12 +27,6 @@ setup() {
             'until [ ! -e "wait.${0##*/}" ]; do sleep 0.05; done' >"$HOME_DIR/$program.sh"
     done
     chmod +x "$HOME_DIR"/*.sh
-    cd "$HOME_DIR" || return
-}
-
-# With redislock and its server to be found, as on a host that was set up.
-at_home() {
-    export PATH=$ROOM/bin:$PATH REDISLOCK_URL=unix://$SOCK
 }
 
 # blocks LANGUAGE: the README's code blocks of that language, as files $ROOM/LANGUAGE.1 and so on.

@@ -67,7 +67,6 @@ without_leak_search() {
 
 # What a sanitizer finds while a test runs goes to files of that test's, which fail it at its end. What
 # is found without this environment fails the run (tests/sanitizer).
-FINDING='ERROR: |WARNING: |runtime error: ' # as all of them begin one
 _findings_begin() {
     local folder=${REDISLOCK_TOOLS%/*}/findings variable
     [[ -d $folder ]] || return 0
@@ -79,12 +78,10 @@ _findings_begin() {
 }
 
 _findings_end() {
-    local files=()
+    local found
     [[ -n ${FINDINGS-} ]] || return 0
-    # what one that was killed while it looked for leaks has left is no finding
-    mapfile -t files < <(grep -lE "$FINDING" "$FINDINGS".* 2>/dev/null)
-    if ((${#files[@]} > 0)); then
-        fail "a sanitizer found something: $(cat "${files[@]}")"
+    if found=$("$ROOT/tests/tools/findings" "$FINDINGS".*); then
+        fail "a sanitizer found something: $found"
         return 1
     fi
     rm -f "$FINDINGS".*

@@ -3,6 +3,19 @@
 #
 # shellcheck shell=bash
 
+# home_make: a home for the jobs of the page, $HOME_DIR, to be in, and a folder with redislock.
+home_make() {
+    HOME_DIR=$ROOM/home
+    mkdir "$ROOM/bin" "$HOME_DIR"
+    ln -s "$REDISLOCK_BIN" "$ROOM/bin/redislock"
+    cd "$HOME_DIR" || return
+}
+
+# With redislock and its server to be found, as on a host that was set up.
+at_home() {
+    export PATH=$ROOM/bin:$PATH REDISLOCK_URL=unix://$SOCK
+}
+
 # example NAME: prints the display of the page that is called so, as a reader sees it.
 example() {
     awk -v wanted="$1" '
