@@ -482,28 +482,30 @@ is_master_of_slots() {
     role_is "$1" master && rcli_at "$1" cluster info | grep -q '^cluster_state:ok'
 }
 
+# A node that wins a second election within some seconds of its first (four node timeouts) counts the votes
+# of the first (redis/redis#8753): for a moment two nodes are master. So each node here takes over once.
 @test "row 4: CLUSTER FAILOVER in a loop during acquisitions: one fence and one release each" {
-    local URL name owner other round fence last=0 spare
+    local URL master replica name other last
     own_cluster
     URL=$(cluster_url n1 n2 n3)
-    name=$(name_on n1)
-    owner=n1
-    other=$(replica_of n1)
-    wait_until 20000 in_step_with "$other"
-    for round in 1 2 3; do
-        rcli_at "$other" cluster failover
-        for _ in 1 2 3; do
-            run --separate-stderr lock --connect-timeout 30 "$name" -c 'echo $REDISLOCK_FENCE'
-            assert_status 0
-            assert_no_stderr
-            ((output > last)) || fail "fence $output after $last"
-            last=$output
+    for master in n1 n2; do
+        name=$(name_on "$master")
+        replica=$(replica_of "$master")
+        last=0
+        for other in "$replica" "$master"; do
+            wait_until 30000 in_step_with "$other"
+            rcli_at "$other" cluster failover
+            for _ in 1 2 3; do
+                run --separate-stderr lock --connect-timeout 30 "$name" -c 'echo $REDISLOCK_FENCE'
+                assert_status 0
+                assert_no_stderr
+                ((output > last)) || fail "fence $output after $last"
+                last=$output
+            done
+            wait_until 40000 taken_over "$other"
+            wait_until 10000 free_on "$other" "lock:$name"
+            assert_equal "$(rcli_at "$other" hget "lock:{lock:$name}:state" fence)" "$last"
         done
-        wait_until 40000 taken_over "$other"
-        wait_until 10000 free_on "$other" "lock:$name"
-        assert_equal "$(rcli_at "$other" hget "lock:{lock:$name}:state" fence)" "$last"
-        spare=$owner owner=$other other=$spare
-        wait_until 30000 in_step_with "$other"
     done
 }
 
