@@ -207,6 +207,63 @@ calls_reach() {
     assert_equal "$(rcli keys '*')" "$(state_key job)"
 }
 
+# The record's expiry is set to a minute, to see what renews it.
+fade() {
+    rcli pexpire "$(state_key job)" 60000 >/dev/null
+}
+
+# renewed, faded: it is kept for 90 days again, or not.
+renewed() {
+    assert_between "$(rcli pttl "$(state_key job)")" $((89 * 86400000)) $((90 * 86400000))
+}
+
+faded() {
+    assert_between "$(rcli pttl "$(state_key job)")" 1 60000
+}
+
+@test "the record is kept for 90 days: renewed by the first run of a day, not by each" {
+    run lock job -- true
+    renewed
+    fade
+    run lock job -- true
+    faded
+    for days in -1 1 400; do # after yesterday's, and where the server's clock has stepped back
+        rcli hset "$(state_key job)" fence $(($(date +%s%3N) + days * 86400000)) >/dev/null
+        run lock job -- true
+        assert_status 0
+        renewed
+        fade
+    done
+    rcli hset "$(state_key job)" fence $(($(date +%s%3N) - 86400000)) >/dev/null
+    run lock -s job -- true
+    renewed
+}
+
+@test "the record is kept for 90 days also by the skips of a long run, and by its end" {
+    local skip value
+    run lock job -- true
+    hold first job
+    for skip in {1..8}; do
+        run lock -q job -- true
+        assert_status 75
+        [[ $skip != 1 ]] || renewed
+        fade
+    done
+    run lock -q job -- true
+    renewed
+    fade
+    value=$(rcli get lock:job)
+    let_go first
+    faded
+    # as a script's --release ends a run that began two days ago
+    value=$(awk -F: -v OFS=: -v start=$(($(date +%s%3N) - 2 * 86400000)) '{ $5 = start } 1' <<<"$value")
+    rcli set lock:job "$value" px 60000 >/dev/null
+    run "$REDISLOCK_BIN" -u "unix://$SOCK" --release job "$value"
+    assert_status 0
+    assert_between "$(state_field last_ms job)" $((2 * 86400000)) $((2 * 86400000 + 60000))
+    renewed
+}
+
 @test "a job that was killed is recorded with 128 and its signal" {
     run --separate-stderr lock job -c 'kill -9 $$'
     assert_status 137

@@ -13,16 +13,18 @@
 --     | {"HELD", a holder's value, ms left, server time in ms, how many hold, how many are ahead, ticket}
 --     | {"SLOTS", the N in use} | {"CANCELLED"}
 
+-- include keep
 -- The ways of most runs, without what the line needs: nobody waits, and this is no second attempt.
 -- What is free is taken, if a RELEASE has worked under this name before (it counts the runs), so that
--- what an ACL allows need not be tried.
+-- what an ACL allows need not be tried, and if it has been taken on this day.
 local plain = ARGV[5] == 'x' and ARGV[10] == '' and ARGV[11] == '0'
 local there = plain and redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4], KEYS[6])
 if there == 0 then
   local known, time = redis.pcall('HMGET', KEYS[2], 'fence', 'runs'), redis.pcall('TIME')
-  if known[2] and not time['err'] then
-    local start = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-    local fence = string.format('%.0f', math.max((tonumber(known[1] or '0') or 0) + 1, start))
+  local last = known[2] and tonumber(known[1] or '')
+  local start = not time['err'] and tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  if last and start and same_day(last, start) then
+    local fence = string.format('%.0f', math.max(last + 1, start))
     local value = ARGV[1] .. fence .. ':held:' .. string.format('%.0f', start) .. ':' .. ARGV[2]
     redis.call('HSET', KEYS[2], 'fence', fence, 'slots', '1') -- first, as in put()
     redis.call('SET', KEYS[1], value, 'NX', 'PX', ARGV[3])
@@ -30,15 +32,16 @@ if there == 0 then
   end
 end
 
--- include keep
 -- A refusal counts as a skipped run. A full memory may refuse the count; but a read-only replica must
--- not answer at all: its error, else nil.
+-- not answer at all: its error, else nil. The first of eight renews what keeps the state.
 local function count_skip()
   local counted = redis.pcall('HINCRBY', KEYS[2], 'skips', 1)
   if type(counted) == 'table' and string.find(counted['err'], 'READONLY', 1, true) then
     return counted
   end
-  redis.pcall('PEXPIRE', KEYS[2], KEEP)
+  if type(counted) == 'number' and counted % 8 == 1 then
+    redis.pcall('PEXPIRE', KEYS[2], KEEP)
+  end
 end
 
 -- What has one exclusive holder is refused.

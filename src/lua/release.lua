@@ -12,13 +12,15 @@
 local function record(verdict)
   if ARGV[6] ~= '' and (verdict[1] == 'OK' or ARGV[10] ~= 'again') then
     -- pcall: a full memory may refuse the record, but not undo the release.
-    redis.pcall('HSET', KEYS[2], 'last_host', ARGV[6], 'last_start', ARGV[7], 'last_ms', ARGV[8],
-                'last_status', ARGV[9])
+    local made = redis.pcall('HSET', KEYS[2], 'last_host', ARGV[6], 'last_start', ARGV[7], 'last_ms', ARGV[8],
+                             'last_status', ARGV[9])
     redis.pcall('HINCRBY', KEYS[2], 'runs', 1)
     if verdict[1] ~= 'OK' then
       redis.pcall('HINCRBY', KEYS[2], 'losses', 1)
     end
-    redis.pcall('PEXPIRE', KEYS[2], KEEP)
+    if made ~= 0 or tonumber(ARGV[8]) >= DAY then
+      redis.pcall('PEXPIRE', KEYS[2], KEEP)
+    end
   end
   return verdict
 end

@@ -88,8 +88,9 @@ end
 local function put(mode, token, tail, granted, ttl, now)
   local last = tonumber(redis.call('HGET', state, 'fence') or '0') or 0
   local fence = digits(math.max(last + 1, now))
-  -- HSET counts the fields it has made; RELEASE renews what is there.
-  if redis.call('HSET', state, 'fence', fence, 'slots', tonumber(mode) and mode or '1') > 0 and
+  -- HSET counts the fields it has made.
+  local made = redis.call('HSET', state, 'fence', fence, 'slots', tonumber(mode) and mode or '1')
+  if (made > 0 or not same_day(last, now)) and
       type(redis.pcall('PEXPIRE', state, KEEP)) == 'table' then
     if last == 0 then
       redis.pcall('DEL', state) -- forbidden: nothing new may stay behind for ever
