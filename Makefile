@@ -108,7 +108,8 @@ endif
 position := -fPIE
 position_link := -pie
 ifeq ($(STATIC),1)
-position := -fno-pie -DREDISLOCK_TLS_BUILTIN
+# without merged constants: our texts would be tails of OpenSSL's, on pages that nothing else is read of
+position := -fno-pie -fno-merge-constants -DREDISLOCK_TLS_BUILTIN
 # without warnings: the linker's, of getaddrinfo, which reads files and asks DNS without a library
 position_link := -static -no-pie -Wl,--no-warnings
 start := $(addprefix -Wl$(comma)--wrap=,_dl_get_origin OPENSSL_cpuid_setup) # src/base/static/start.c
