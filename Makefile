@@ -301,7 +301,7 @@ run-tests: export REDISLOCK_BIN := $(abspath $(program))
 run-tests: export REDISLOCK_TOOLS := $(abspath $(BUILD))/tools
 run-tests: tests
 	$(if $(findings),@rm -f '$(findings)'/*)
-	prove -j$(JOBS) --exec tests/tools/run-test $(selected) </dev/null$(if $(findings),; status=$$?; \
+	prove --timer -j$(JOBS) --exec tests/tools/run-test $(selected) </dev/null$(if $(findings),; status=$$?; \
 		! tests/tools/findings '$(findings)'/* >&2 || { echo 'the sanitizers found something' >&2; exit 1; }; \
 		exit $$status)
 
