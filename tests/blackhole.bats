@@ -97,6 +97,34 @@ lock_is_older_than() {
     assert_line_stderr 'could not be extended in time'
 }
 
+@test "an acquisition that was given up is not delivered when the network is back" {
+    run lock other -- true # the server knows the scripts
+    swallow_requests "$PORT"
+    spawn job lock --connect-timeout 3 job -- touch "$ROOM/ran"
+    wait_until 5000 sending "$PORT"
+    swallow "$PORT" # the cancellation, on a connection of its own, finds none
+    reap job 20000
+    assert_status 69
+    assert_equal "$(undelivered "$PORT")" ''
+    heal
+    wait_until 20000 nothing_undelivered "$PORT"
+    assert_no_key lock:job
+    [[ ! -e $ROOM/ran ]]
+}
+
+@test "a release that was given up is delivered when the network is back" {
+    run lock other -- true
+    hold_there job -t 60 job
+    swallow_requests "$PORT"
+    kill -TERM "$(held_pid job)"
+    reap job 20000
+    assert_one_line 'cannot release the lock: .*expires by itself'
+    assert_key lock:job
+    heal
+    wait_until 20000 nothing_undelivered "$PORT"
+    assert_no_key lock:job
+}
+
 @test "releasing ends by its own deadline and keeps the command's status" {
     local began
     hold_there job -t 30 job

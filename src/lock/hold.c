@@ -29,13 +29,12 @@ static enum lock_result extend_once(struct lock *lock, const struct text *probe)
     struct script_arguments arguments = {.count = 0};
     arguments_add(&arguments, &lock->value);
     arguments_add_number(&arguments, inside_expiry(lock));
-    const struct script_call call = {exclusive ? &SCRIPT_EXTEND : &SCRIPT_EXTEND_PLACE,
-                                     1,
-                                     arguments.count,
-                                     &lock->keys.all[exclusive ? KEYS_LOCK : KEYS_HOLDERS],
-                                     arguments.at,
-                                     probe,
-                                     false};
+    const struct script_call call = {.script = exclusive ? &SCRIPT_EXTEND : &SCRIPT_EXTEND_PLACE,
+                                     .key_count = 1,
+                                     .argument_count = arguments.count,
+                                     .keys = &lock->keys.all[exclusive ? KEYS_LOCK : KEYS_HOLDERS],
+                                     .arguments = arguments.at,
+                                     .probe = probe};
     return keep_once(lock, &call);
 }
 
@@ -64,13 +63,12 @@ enum lock_result lock_restore(struct lock *lock)
     arguments_add_number(&arguments, inside_expiry(lock));
     arguments_add_number(&arguments, lock->fence);
     arguments_add_number(&arguments, state_kept_ms);
-    const struct script_call call = {&SCRIPT_RESTORE,
-                                     3,
-                                     arguments.count,
-                                     keys,
-                                     arguments.at,
-                                     &lock->keys.all[KEYS_PROBE],
-                                     false};
+    const struct script_call call = {.script = &SCRIPT_RESTORE,
+                                     .key_count = 3,
+                                     .argument_count = arguments.count,
+                                     .keys = keys,
+                                     .arguments = arguments.at,
+                                     .probe = &lock->keys.all[KEYS_PROBE]};
     enum lock_result result = keep_once(lock, &call);
     if (result != LOCK_OK)
         inside_note_outcome(lock);
@@ -124,8 +122,12 @@ enum lock_result lock_check(struct lock *lock, int64_t fence, const struct deadl
     arguments_add_number(&arguments, fence);
     arguments_add_number(&arguments, clock_wall_ms());
     /* the probe: a stale replica's word is worth nothing here either */
-    const struct script_call call = {
-        &SCRIPT_CHECK, 2, arguments.count, keys, arguments.at, &lock->keys.all[KEYS_PROBE], false};
+    const struct script_call call = {.script = &SCRIPT_CHECK,
+                                     .key_count = 2,
+                                     .argument_count = arguments.count,
+                                     .keys = keys,
+                                     .arguments = arguments.at,
+                                     .probe = &lock->keys.all[KEYS_PROBE]};
     struct pause pause = PAUSE_START;
     enum lock_result result;
     do {
@@ -159,13 +161,12 @@ static enum lock_result release_once(struct lock *lock, const struct lock_run_re
     arguments_add_number(&arguments, record != NULL ? record->duration_ms : 0);
     arguments_add_number(&arguments, record != NULL ? record->status : 0);
     arguments_add_word(&arguments, again ? "again" : "");
-    const struct script_call call = {&SCRIPT_RELEASE,
-                                     KEYS_LEASES + 1,
-                                     arguments.count,
-                                     lock->keys.all,
-                                     arguments.at,
-                                     NULL,
-                                     false};
+    const struct script_call call = {.script = &SCRIPT_RELEASE,
+                                     .key_count = KEYS_LEASES + 1,
+                                     .argument_count = arguments.count,
+                                     .keys = lock->keys.all,
+                                     .arguments = arguments.at,
+                                     .may_be_late = true};
     const struct reply *reply = NULL;
     enum server_error error = script_run(lock->client, &call, &reply, deadline);
     return inside_verdict(lock, error, reply);

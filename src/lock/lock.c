@@ -258,7 +258,8 @@ void inside_cancel(struct lock *lock, bool skipped)
                                      .argument_count = arguments.count,
                                      .keys = lock->keys.all,
                                      .arguments = arguments.at,
-                                     .by_text = true};
+                                     .by_text = true,
+                                     .may_be_late = true};
     const struct reply *reply;
     struct deadline deadline = {clock_boot_ms() + lock->cancel_ms, -1};
     /* whatever the answer: where it did not arrive, the lock's own expiry ends it */

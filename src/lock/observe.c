@@ -215,8 +215,11 @@ enum lock_result observer_unlock(struct observer *observer, const char *name,
             (struct text){.at = (char *)(uintptr_t)holder->value, .length = holder->value_length};
     }
     keys_make(&observer->keys, observer->key_storage, observer->prefix, name, "");
-    const struct script_call call = {
-        &SCRIPT_UNLOCK, KEYS_LEASES + 1, count, observer->keys.all, arguments, NULL, false};
+    const struct script_call call = {.script = &SCRIPT_UNLOCK,
+                                     .key_count = KEYS_LEASES + 1,
+                                     .argument_count = count,
+                                     .keys = observer->keys.all,
+                                     .arguments = arguments};
     const struct reply *reply = NULL;
     (void)ask_at(observer, 0);
     enum lock_result result = run(observer, &call, &reply, deadline);

@@ -79,13 +79,12 @@ enum lock_result inside_acquire_once(struct lock *lock, enum acquire_want want,
     acquire_arguments(lock, want, &arguments);
     /* a refusal that writes nothing is checked by a probe; the others fail on a read-only server */
     const struct text *probe = want == ACQUIRE_TRY ? &lock->keys.all[KEYS_PROBE] : NULL;
-    const struct script_call call = {&SCRIPT_ACQUIRE,
-                                     KEYS_TOMBSTONE + 1,
-                                     arguments.count,
-                                     lock->keys.all,
-                                     arguments.at,
-                                     probe,
-                                     false};
+    const struct script_call call = {.script = &SCRIPT_ACQUIRE,
+                                     .key_count = KEYS_TOMBSTONE + 1,
+                                     .argument_count = arguments.count,
+                                     .keys = lock->keys.all,
+                                     .arguments = arguments.at,
+                                     .probe = probe};
     const struct reply *reply;
     bool listens = want == ACQUIRE_WAIT && !lock->polls;
     lock->why_before[0] = '\0';
@@ -118,8 +117,11 @@ enum lock_result inside_raise_fence(struct lock *lock, int64_t fence,
     arguments_add(&arguments, &raised);
     arguments_add_number(&arguments, fence);
     arguments_add_number(&arguments, inside_expiry(lock));
-    const struct script_call call = {&SCRIPT_FENCE, 3,    arguments.count, keys, arguments.at,
-                                     NULL,          false};
+    const struct script_call call = {.script = &SCRIPT_FENCE,
+                                     .key_count = 3,
+                                     .argument_count = arguments.count,
+                                     .keys = keys,
+                                     .arguments = arguments.at};
     const struct reply *reply = NULL;
     enum server_error error = script_run(lock->client, &call, &reply, deadline);
     enum lock_result result = inside_verdict(lock, error, reply);

@@ -218,9 +218,9 @@ static enum server_error login_first(struct client *client, const struct deadlin
 }
 
 static const struct client_command asking = {1, (const char *const[]){"ASKING"},
-                                             (const size_t[]){6}};
+                                             (const size_t[]){6}, false};
 static const struct client_command unsubscribe = {1, (const char *const[]){"UNSUBSCRIBE"},
-                                                  (const size_t[]){11}};
+                                                  (const size_t[]){11}, false};
 
 /* Whether ASKING goes before command `i`: inside a transaction it would become a part of that. */
 static bool needs_asking(const struct client *client, const struct client_command *commands, int i)
@@ -286,6 +286,7 @@ static enum server_error exchange(struct client *client, const struct client_com
 {
     struct outgoing outgoing = OUTGOING_NONE;
     int logins = 0;
+    client->may_be_late = commands[0].may_be_late;
     enum server_error error = inside_begin(client, &outgoing, &logins, deadline);
     if (error == SERVER_OK && !compose(client, commands, count, &outgoing))
         error = SERVER_OS;
@@ -317,6 +318,8 @@ enum server_error inside_end(struct client *client, enum server_error error)
     if (error == SERVER_OS && ends_open(&client->why))
         text_add(&client->why, "out of memory or descriptors on this side");
     if (error != SERVER_OK) {
+        if (client->outcome_unknown && !client->may_be_late)
+            stream_withdraw(&client->stream);
         client_disconnect(client);
         if (error != SERVER_INTERRUPTED)
             route_failed(&client->route, client->settings.url);
@@ -342,5 +345,6 @@ enum server_error client_ask(struct client *client, const char *const *words,
     do
         lengths[count] = strlen(words[count]);
     while (++count < CLIENT_WORDS_MAX && words[count] != NULL);
-    return client_call(client, &(struct client_command){count, words, lengths}, 1, reply, deadline);
+    const struct client_command command = {count, words, lengths, false};
+    return client_call(client, &command, 1, reply, deadline);
 }

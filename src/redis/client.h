@@ -31,11 +31,17 @@ struct client_settings {
 
 struct client;
 
-/* One command: `count` words with their lengths. */
+/*
+ * One command: `count` words with their lengths.
+ *
+ * A call that is given up without an answer is taken back as far as the system has not delivered it:
+ * it must not take a lock when the network is back. What gives something up may be late.
+ */
 struct client_command {
     int count;
     const char *const *words;
     const size_t *lengths;
+    bool may_be_late; /* the first of a call decides for all */
 };
 
 #define CLIENT_COMMANDS_MAX 4

@@ -17,8 +17,9 @@ struct script_call {
     const struct text *keys;
     const struct text *arguments;
     const struct text
-        *probe;   /* a key that never exists, to be deleted behind the script; or NULL */
-    bool by_text; /* at once: for CANCEL, which must work though no NOSCRIPT may come back */
+        *probe;       /* a key that never exists, to be deleted behind the script; or NULL */
+    bool by_text;     /* at once: for CANCEL, which must work though no NOSCRIPT may come back */
+    bool may_be_late; /* as in struct client_command */
 };
 
 /*

@@ -166,6 +166,12 @@ void socket_keep_alive(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
 }
 
+void socket_withdraw(int fd)
+{
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+}
+
 enum server_error socket_send(int fd, const char *bytes, size_t length,
                               const struct deadline *deadline, struct text *why)
 {

@@ -24,6 +24,12 @@ enum server_error socket_connect(const struct url *url, const struct deadline *d
 /* Lets the system notice within a minute that a silent peer has gone. */
 void socket_keep_alive(int fd);
 
+/*
+ * Takes back what the system has not delivered yet: closing then resets the connection. Otherwise the
+ * system goes on for minutes, and a request that was given up arrives when the network is back.
+ */
+void socket_withdraw(int fd);
+
 /* Sends all of it. On failure any part may have gone out. */
 enum server_error socket_send(int fd, const char *bytes, size_t length,
                               const struct deadline *deadline, struct text *why);

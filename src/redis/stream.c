@@ -97,6 +97,13 @@ void stream_close(struct stream *stream)
     *stream = STREAM_CLOSED;
 }
 
+void stream_withdraw(struct stream *stream)
+{
+    if (stream->fd >= 0)
+        socket_withdraw(stream->fd);
+    stream_close(stream);
+}
+
 enum server_error stream_send(struct stream *stream, const char *bytes, size_t length,
                               const struct deadline *deadline, struct text *why)
 {

@@ -31,6 +31,9 @@ enum server_error stream_open(struct stream *stream, const struct url *url,
                               struct text *why);
 void stream_close(struct stream *stream);
 
+/* Closes it, and takes back what has not been delivered yet. */
+void stream_withdraw(struct stream *stream);
+
 /* Sends all of it. On failure any part may have gone out. */
 enum server_error stream_send(struct stream *stream, const char *bytes, size_t length,
                               const struct deadline *deadline, struct text *why);

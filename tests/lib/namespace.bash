@@ -38,6 +38,25 @@ swallow() {
     nsenter -t "$NAMESPACE" -n -- nft add rule inet hole in tcp sport "$1" drop
 }
 
+# swallow_requests PORT: connections are made, but what they carry to it vanishes, until heal.
+swallow_requests() {
+    nsenter -t "$NAMESPACE" -n -- nft add rule inet hole in tcp dport "$1" meta length gt 100 drop
+}
+
+# sending PORT: an open connection has bytes on their way to it; for wait_until.
+sending() {
+    nsenter -t "$NAMESPACE" -n -- ss -Htn state established dport = ":$1" | awk '$2 > 0 { n++ } END { exit !n }'
+}
+
+# undelivered PORT: the closed connections to it whose bytes the system still tries to deliver.
+undelivered() {
+    nsenter -t "$NAMESPACE" -n -- ss -Htn state fin-wait-1 dport = ":$1"
+}
+
+nothing_undelivered() {
+    [[ -z $(undelivered "$1") ]]
+}
+
 heal() {
     nsenter -t "$NAMESPACE" -n -- nft flush chain inet hole in
 }
