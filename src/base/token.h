@@ -10,7 +10,7 @@
 #define TOKEN_LENGTH (TOKEN_BYTES * 2) /* in hexadecimal digits */
 
 /* Writes TOKEN_LENGTH hexadecimal digits and a NUL. Ends the process where the kernel has no random
- * bytes (Linux before 3.17). */
+ * bytes (Linux before 3.17 without /dev/urandom). */
 void token_make(char token[TOKEN_LENGTH + 1]);
 
 /* A random number below `bound` (> 0), for jitter: no modulo bias. */
