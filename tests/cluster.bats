@@ -332,6 +332,7 @@ refused_by() {
     run --separate-stderr lock --connect-timeout 3s --list
     assert_between $(($(boottime_ms) - before)) 2990 5900 # once for both
     assert_status 69
+    # shellcheck disable=SC2086 # words on purpose
     rows $others
     assert_one_line "the list is not whole: $ONE: redis://.*TRYAGAIN.*; and 1 more lock; no working Redis"
     run --separate-stderr lock --connect-timeout 300ms --list --json
@@ -350,6 +351,7 @@ STEPS
     wait_until 10000 refused_by "$FROM" TRYAGAIN
     moved
     reap_quiet list
+    # shellcheck disable=SC2086 # words on purpose
     rows $others "$ONE" "$TWO"
     for node in n1 n2 n3; do
         rcli_at "$node" flushall >/dev/null

@@ -28,6 +28,7 @@ patiently=(--connect-timeout 60) # longer than a test: what ends with it ended a
 
 # silent_after ITEM: a server that answers the first question so, and then none. Sets TALKER_URL.
 silent_after() {
+    # shellcheck disable=SC2086 # no word, or one
     talker_start ${LISTENER-} --repeat-last 'when DEL reply :0' "$1" stall
 }
 
