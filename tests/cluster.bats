@@ -252,11 +252,12 @@ scripts_run() {
 }
 
 @test "--list: nodes that do not answer are told after what the others have, with 69" {
-    local URL dead
+    local URL dead before
     FILE_ROOM=
     NODE_TIMEOUT=60000 cluster_start 0 # longer than this test: the others do not give up on it
     URL=$(any_url n1)
     on_each_node
+    export REDISLOCK_CONNECT_TIMEOUT=700ms
     dead="the list is not whole: redis://127.0.0.1:$(redis_port n3): "
     redis_freeze n3
     run --separate-stderr lock --list
@@ -282,10 +283,146 @@ wait 0
 STEPS
     assert_status 0
     redis_kill9 n2
-    run --separate-stderr lock --list
+    before=$(boottime_ms)
+    run --separate-stderr lock --connect-timeout 3s --list
+    assert_between $(($(boottime_ms) - before)) 2990 5900 # once for both
     assert_status 69
     rows "$ONE"
     assert_one_line "127.0.0.1:$(redis_port n2): .*127.0.0.1:$(redis_port n3): "
+}
+
+# two_in_a_slot NODE: sets ONE and TWO to names of one slot, which NODE serves.
+two_in_a_slot() {
+    local number name other
+    local -A slots=()
+    while read -r number name; do
+        other=${slots[$number]-}
+        if [[ -n $other && $(owner_of "lock:$name") == "$1" ]]; then
+            ONE=$other TWO=$name
+            return
+        fi
+        slots[$number]=$name
+    done < <(paste <(printf 'cluster keyslot lock:half-%d\n' {1..2000} | redis-cli -p "$(redis_port n1)") \
+        <(printf 'half-%d\n' {1..2000}))
+    return 1
+}
+
+# refused_by NODE CODE: it has given that error since `config resetstat`; for wait_until.
+refused_by() {
+    rcli_at "$1" info errorstats | grep -q "^errorstat_$2:"
+}
+
+@test "--list: a lock half of whose keys have moved is asked for until --connect-timeout, then told; the others are shown" {
+    local URL ONE TWO others node name before
+    URL=$(any_url n1)
+    for node in n1 n2 n3; do
+        rcli_at "$node" flushall >/dev/null
+    done
+    remember_there 1 60
+    others=$(printf 'job-%d\n' {1..60})
+    two_in_a_slot n2
+    for name in "$ONE" "$TWO"; do
+        rcli_at n2 hset "lock:{lock:$name}:state" runs 1 >/dev/null
+        rcli_at n2 set "lock:$name" foreign >/dev/null
+    done
+    moving "$ONE"
+    move_key "lock:$ONE"
+    move_key "lock:$TWO"
+    before=$(boottime_ms)
+    run --separate-stderr lock --connect-timeout 3s --list
+    assert_between $(($(boottime_ms) - before)) 2990 5900 # once for both
+    assert_status 69
+    # shellcheck disable=SC2086 # words on purpose
+    rows $others
+    assert_one_line "the list is not whole: $ONE: redis://.*TRYAGAIN.*; and 1 more lock; no working Redis"
+    run --separate-stderr lock --connect-timeout 300ms --list --json
+    assert_status 69
+    assert_equal "$(json_names)" "$(LC_ALL=C sort <<<"$others" | xargs)"
+    run on_pty "$REDISLOCK_BIN" -u "$URL" --list --watch=100ms <<'STEPS'
+expect job-1
+expect TRYAGAIN
+expect job-1
+send q
+wait 0
+STEPS
+    assert_status 0
+    rcli_at "$FROM" config resetstat >/dev/null
+    spawn list lock --connect-timeout 60s --list
+    wait_until 10000 refused_by "$FROM" TRYAGAIN
+    moved
+    reap_quiet list
+    # shellcheck disable=SC2086 # words on purpose
+    rows $others "$ONE" "$TWO"
+    for node in n1 n2 n3; do
+        rcli_at "$node" flushall >/dev/null
+    done
+}
+
+# masters PORT...: the talker's item by which it names these as the masters of a cluster.
+masters() {
+    local port from=0
+    printf 'raw *%d\\r\\n' $#
+    for port; do
+        printf '*3\\r\\n:%d\\r\\n:%d\\r\\n*2\\r\\n$9\\r\\n127.0.0.1\\r\\n:%d\\r\\n' "$from" $((from + 1)) "$port"
+        from=$((from + 2))
+    done
+}
+
+@test "--list: a node that still loads is asked for the others again" {
+    local URL
+    URL=$(any_url n1)
+    on_each_node
+    lock --list >/dev/null # now the script is known everywhere
+    talker_start --tcp 'reply -LOADING Redis is loading the dataset in memory' \
+        "$(masters "$(redis_port n1)" "$(redis_port n2)" "$(redis_port n3)")"
+    URL=$TALKER_URL run --separate-stderr lock --list
+    assert_status 0
+    assert_no_stderr
+    rows "$ONE" "$TWO" "$THREE"
+}
+
+@test "--list: a node that goes while its locks are looked at is asked no more; the others are shown" {
+    local URL node port names before shown
+    URL=$(any_url n1)
+    for node in n1 n2 n3; do
+        rcli_at "$node" flushall >/dev/null
+    done
+    remember_there 1 150
+    lock --list >/dev/null # now the script is known everywhere
+    redis_use n3
+    proxy_start --tcp
+    port=${PROXY_URL##*:}
+    talker_start --tcp --repeat-last "when CLUSTER $(masters "$(redis_port n1)" "$(redis_port n2)" "$port")" \
+        "reply -MOVED 1 127.0.0.1:$port"
+    URL=$TALKER_URL lock --list none >/dev/null
+    names=$(proxy_stat s2c)
+    proxy_do cut-after 0 s2c
+    proxy_do next cut-after $((names + 10)) s2c # in the first answer about a lock
+    before=$(boottime_ms)
+    URL=$TALKER_URL run --separate-stderr lock --connect-timeout 3s --list
+    assert_between $(($(boottime_ms) - before)) 2990 5900
+    assert_status 69
+    assert_one_line "the list is not whole: redis://127.0.0.1:$port: the server closed the connection; no working Redis"
+    shown=$(sed '1d; s/ .*//' <<<"$output")
+    assert_equal "$(while read -r node; do owner_of "lock:$node"; done <<<"$shown" | sort -u | xargs)" 'n1 n2'
+    assert_equal "$(wc -l <<<"$shown")" \
+        "$(($(rcli_at n1 dbsize) + $(rcli_at n2 dbsize)))"
+    for node in n1 n2 n3; do
+        rcli_at "$node" flushall >/dev/null
+    done
+}
+
+@test "--list: with one node lost, the others' locks are still found by any node of the URL" {
+    local URL
+    URL=$(any_url n1)
+    on_each_node
+    talker_start --tcp "when CLUSTER $(masters "$(redis_port n1)" "$(redis_port n2)" 1)" # and then it closes
+    rcli_at n2 script flush >/dev/null # so that somebody has to be asked where its lock is
+    URL=redis+cluster://${TALKER_URL#redis://},127.0.0.1:$(redis_port n1) run --separate-stderr lock \
+        --connect-timeout 300ms --list
+    assert_status 69
+    rows "$ONE" "$TWO"
+    assert_one_line 'the list is not whole: redis://127.0.0.1:1: Connection refused; no working Redis'
 }
 
 @test "--list by a user who may not see the nodes: 77 for a cluster's URL, the one node for a plain one" {

@@ -168,6 +168,117 @@ bytes_of() {
         "$(expected 1 $((${#lines[@]} - 1)) | cut -d' ' -f1)"
 }
 
+# other_keys COUNT: keys of others, so that the walk through all keys takes many steps.
+other_keys() {
+    rcli eval 'for i = 1, ARGV[1] do redis.call("SET", "session:" .. i, i) end' 0 "$1" >/dev/null
+}
+
+@test "a connection that is cut while the keys are walked through: it goes on where it was" {
+    local names number steps
+    remember 1 300
+    other_keys 20000
+    proxy_start
+    rcli config resetstat >/dev/null
+    names=$(bytes_of --list none)
+    steps=$(calls scan)
+    assert_between "$steps" 15 25
+    for number in 0 1 100 $((names / 2)) $((names - 200)) $((names - 1)); do
+        rcli config resetstat >/dev/null
+        proxy_do next cut-after "$number" s2c
+        URL=$PROXY_URL list_json
+        assert_status 0
+        assert_no_stderr
+        assert_equal "$(shown)" "$(expected 1 300)"
+        assert_between "$(calls scan)" "$steps" $((steps + 2))
+    done
+    URL=$PROXY_URL spawn watch lock --list --json --watch=20ms
+    for number in 1 2 3; do
+        wait_until 10000 lists_are $((number * 2))
+        proxy_do cut
+    done
+    wait_until 10000 lists_are 8
+    process_end "$watch"
+    assert_equal "$(<"$ROOM/watch.err")" ''
+}
+
+@test "a server that comes back while the keys are walked through is waited for, else it is 69" {
+    local names before
+    remember 1 300
+    other_keys 20000
+    proxy_start
+    names=$(bytes_of --list none)
+    proxy_do hold s2c
+    URL=$PROXY_URL spawn list lock --connect-timeout 30s --list --json
+    wait_until 10000 proxy_saw open 1
+    proxy_do refuse
+    proxy_do cut
+    proxy_do pass s2c
+    wait_until 10000 not_connected
+    proxy_do accept
+    reap list
+    assert_status 0
+    assert_no_stderr
+    assert_equal "$(shown)" "$(expected 1 300)"
+    proxy_do cut-after 0 s2c
+    proxy_do next cut-after $((names / 2)) s2c
+    before=$(boottime_ms)
+    URL=$PROXY_URL run --separate-stderr lock --connect-timeout 700ms --list
+    assert_status 69
+    assert_no_output
+    assert_one_line "^redislock: $PROXY_URL: the server closed the connection; no working Redis"
+    assert_between $(($(boottime_ms) - before)) 690 5000
+}
+
+not_connected() {
+    [[ $(proxy_stat open) == 0 ]]
+}
+
+# step CURSOR NAME...: what SCAN replies.
+step() {
+    local cursor=$1 name
+    shift
+    printf 'raw *2\\r\\n$%d\\r\\n%s\\r\\n*%d\\r\\n' "${#cursor}" "$cursor" $#
+    for name; do
+        printf '$6\\r\\nlock:%s\\r\\n' "$name"
+    done
+}
+
+# run_id ID: what INFO replies.
+run_id() {
+    printf 'raw $11\\r\\n\\nrun_id:%s\\r\\n\\r\\n' "$1"
+}
+
+# walked NAMES CURSORS: these were listed, each once, and these cursors sent.
+walked() {
+    URL=$TALKER_URL run --separate-stderr lock --list
+    assert_status 0
+    assert_no_stderr
+    assert_equal "$(sed '1d; s/ .*//' <<<"$output" | xargs)" "$1"
+    assert_equal "$(sed -n 's/^"SCAN" "\([0-9]*\)" .*/\1/p' "$TALKER_LOG" | xargs)" "$2"
+}
+
+@test "a cursor is given back to the process that gave it alone; another server is walked through anew" {
+    local rules=('when CLUSTER reply -ERR This instance has cluster support disabled' "when EVALSHA $(answer 1)")
+    talker_start "${rules[@]}" "$(step 7 a b)" "$(step 9 c)" "$(run_id 1)" close "$(step 0 d)" "$(run_id 1)"
+    walked 'a b c d' '0 7 9 9'
+    talker_start "${rules[@]}" "$(step 7 a b)" "$(step 9 c)" "$(run_id 1)" close "$(step 0)" "$(run_id 2)" \
+        "$(step 5 b)" "$(step 0 d)"
+    walked 'a b c d' '0 7 9 9 0 5'
+    # it is not told who answers, or was not asked in time
+    talker_start "${rules[@]}" 'when INFO reply -NOPERM' "$(step 7 a b)" "$(step 9 c)" close "$(step 0)" \
+        "$(step 0 b d)"
+    walked 'a b c d' '0 7 9 9 0'
+    talker_start "${rules[@]}" "$(step 7 a)" close "$(step 0)" "$(run_id 1)" "$(step 5 b)" close \
+        "$(step 0 c)" "$(run_id 1)"
+    walked 'a b c' '0 7 7 0 5 5'
+}
+
+@test "a server that is another one at each connection ends the walk with 69" {
+    talker_start --per-connection 'when CLUSTER reply -ERR no' 'when INFO reply -NOPERM' "$(step 7 a)"
+    URL=$TALKER_URL run --separate-stderr lock --connect-timeout 500ms --list
+    assert_status 69
+    assert_one_line 'is another server at each connection'
+}
 # answer RUNS: what STATUS replies of a free lock.
 answer() {
     printf 'raw *5\\r\\n$13\\r\\n1795917600000\\r\\n*0\\r\\n*0\\r\\n:0\\r\\n*2\\r\\n$4\\r\\nruns\\r\\n$1\\r\\n%d\\r\\n' "$1"

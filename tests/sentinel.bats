@@ -310,3 +310,30 @@ promote_replica() {
     assert_line_output '^ok .*it is a master'
     assert_line_output '^warning .*1 replica'
 }
+
+lists_are() {
+    (($(grep -c '^\[' "$ROOM/watch.out") >= $1))
+}
+
+@test "--list goes through a failover: each list is whole, and each lock in it once" {
+    world 1
+    rcli eval 'for i = 1, 20000 do redis.call("SET", "session:" .. i, i) end
+        for i = 1, 100 do redis.call("HSET", "lock:{lock:job-" .. i .. "}:state", "runs", i) end' 0 >/dev/null
+    wait_until 20000 has_all replica1
+    spawn watch lock --connect-timeout 60s --list --json --watch=1ms
+    wait_until 10000 lists_are 2
+    scli watch sentinel failover mymaster >/dev/null
+    wait_until 40000 moved_to replica1
+    wait_until 20000 lists_are $(($(grep -c '^\[' "$ROOM/watch.out") + 3))
+    process_end "$watch"
+    assert_equal "$(<"$ROOM/watch.err")" ''
+    # but the last, which may have been cut
+    run sh -c "jq -c 'map(.runs) | sort == [range(1; 101)]' '$ROOM/watch.out' 2>/dev/null | sort | uniq -c"
+    assert_line_output '^ *[0-9]+ true$'
+    assert_equal "${#lines[@]}" 1
+}
+
+# has_all NODE: what was written is there; for wait_until.
+has_all() {
+    [[ $(rcli_at "$1" dbsize) == 20100 ]]
+}

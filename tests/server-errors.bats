@@ -26,6 +26,67 @@ patiently=(--connect-timeout 60) # longer than a test: what ends with it ended a
     refused
 }
 
+# silent_after ITEM: a server that answers the first question so, and then none. Sets TALKER_URL.
+silent_after() {
+    # shellcheck disable=SC2086 # no word, or one
+    talker_start ${LISTENER-} --repeat-last 'when DEL reply :0' "$1" stall
+}
+
+# gives_reason REASON COMMAND...: 69, and the line names the last reason that was seen, not that the last
+# try had no time left.
+gives_reason() {
+    local reason=$1
+    shift
+    run --separate-stderr "$@"
+    assert_status 69
+    assert_one_line "$reason" || return
+    refute_line_stderr 'no answer in time'
+}
+
+@test "the last try is cut short by --connect-timeout: the line gives the reason that was seen before it" {
+    local item reason token
+    token=redislock1:$(printf '%032d' 1):h:0:1:x:1:9000:1:u:c
+    while IFS='|' read -r item reason; do
+        silent_after "$item"
+        URL=$TALKER_URL gives_reason "$reason" lock --connect-timeout 400ms job -- touch "$ROOM/ran"
+        silent_after "$item"
+        URL=$TALKER_URL gives_reason "$reason" lock --connect-timeout 400ms --status job
+    done <<'END'
+reply -LOADING Redis is loading the dataset in memory|LOADING Redis is loading
+reply -MASTERDOWN Link with MASTER is down|MASTERDOWN Link
+close|the server closed the connection
+END
+    for item in '-w 20s job -- true' '--acquire job' '--unlock --force job'; do
+        silent_after 'reply -LOADING Redis is loading'
+        # shellcheck disable=SC2086 # words on purpose
+        URL=$TALKER_URL gives_reason LOADING lock --connect-timeout 400ms $item
+    done
+    [[ ! -e $ROOM/ran ]]
+}
+
+@test "the same in a cluster: what one node said stands when the next has no time to answer" {
+    local LISTENER=--tcp
+    talker_start --tcp --repeat-last stall
+    URL=redis+cluster://127.0.0.1:1,${TALKER_URL#redis://} gives_reason \
+        '127.0.0.1:1: Connection refused' lock --connect-timeout 400ms job -- true
+    silent_after 'reply -CLUSTERDOWN The cluster is down'
+    URL=redis+cluster://${TALKER_URL#redis://} gives_reason CLUSTERDOWN \
+        lock --connect-timeout 400ms job -- true
+}
+
+@test "a whole try without an answer is a reason of its own, and a redirect is none" {
+    local LISTENER=--tcp
+    silent_after 'reply -LOADING Redis is loading the dataset in memory'
+    URL=$TALKER_URL run --separate-stderr lock --connect-timeout 2600ms job -- true
+    assert_status 69
+    assert_one_line 'no answer in time'
+    talker_start --tcp --repeat-last stall
+    talker_start --tcp --repeat-last "reply -MOVED 1 ${TALKER_URL#redis://}"
+    URL=$TALKER_URL run --separate-stderr lock --connect-timeout 400ms job -- true
+    assert_status 69
+    assert_one_line 'no answer in time'
+}
+
 @test "row 29, row 48: the same errors count when a script wraps them, as Redis 6.2 does" {
     local wrapped='reply -ERR Error running script (call to f_ecd4f76cf20c7c40dd6a7c68fc7924010e1a7f91):'
     wrapped+=' @user_script:34: @user_script: 34: '

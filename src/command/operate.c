@@ -163,13 +163,18 @@ static void show_progress(size_t found)
 }
 
 /* `*shown` counts the locks that were printed. */
-static int list_row(const struct operation *operation, size_t *shown, const char *name)
+static int list_row(const struct operation *operation, size_t *shown, struct names *names, size_t i)
 {
     char storage[SHOW_ROW_MAX];
     struct text row = TEXT_OVER(storage);
+    const char *name = names->at[i].text;
     enum lock_result result = look(operation, name);
     if (result == LOCK_NOT_A_LOCK)
         return STATUS_OK; /* a key of another program under our prefix is no lock */
+    if (result == LOCK_UNAVAILABLE) {
+        names_miss(names, i, operation->observer, &names->gaps);
+        return STATUS_OK;
+    }
     if (result != LOCK_OK)
         return failed(operation, result);
     if (operation->config->json) {
@@ -194,39 +199,43 @@ static void list_head(struct operation *operation)
     (void)fputs(operation->config->json ? "" : "\n", stdout);
 }
 
-/* The locks of the nodes that were looked through; then, which were not. */
-static int list_names(struct operation *operation, const struct names *names)
+/* The locks that can be told; then, which cannot. */
+static int list_names(struct operation *operation, struct names *names)
 {
     const struct config *config = operation->config;
     size_t shown = 0;
     int status = STATUS_OK;
     list_head(operation);
     for (size_t i = 0; i < names->count && status == STATUS_OK; i++) {
-        names_announce(names, i, names->count, operation->observer);
-        status = list_row(operation, &shown, names->at[i].text);
+        if (names->gaps.lost[names->at[i].node])
+            continue;
+        names_announce(names, i, names->count, &names->gaps, operation->observer);
+        status = list_row(operation, &shown, names, i);
     }
     (void)fputs(config->json ? "]\n" : "", stdout);
     if (output_finish() != STATUS_OK)
         return STATUS_OS;
-    if (status != STATUS_OK || names->missing == LOCK_OK)
+    if (status != STATUS_OK || names->gaps.result == LOCK_OK)
         return status;
-    char storage[sizeof(names->why) + 64];
+    char storage[sizeof(names->gaps.why) + 64];
     struct text why = TEXT_OVER(storage);
-    text_addf(&why, "the list is not whole: %s", names->why);
-    return report_failure(config, why.at, names->missing);
+    names_add_gaps(&why, &names->gaps);
+    return report_failure(config, why.at, names->gaps.result);
 }
 
 static int list_once(struct operation *operation)
 {
     struct names names;
-    struct deadline deadline = {CLOCK_NEVER, -1}; /* each step has its own limit */
+    const struct config *config = operation->config;
     bool watched = isatty(STDERR_FILENO) == 1;
-    enum lock_result result = names_collect(&names, operation->observer, operation->config->pattern,
-                                            watched ? show_progress : NULL, &deadline);
+    observer_ask_once(operation->observer, false);
+    enum lock_result result =
+        names_collect(&names, operation->observer, config->pattern, watched ? show_progress : NULL,
+                      config->connect_timeout_ms);
     if (watched)
         log_status(NULL);
     int status = result == LOCK_OK ? list_names(operation, &names)
-                                   : report_failure(operation->config, names.why, result);
+                                   : report_failure(config, names.gaps.why, result);
     names_free(&names);
     return status;
 }

@@ -125,14 +125,20 @@ static void add_bar(struct text *row, const struct observed *observed)
     text_add(row, "] ");
 }
 
-static enum lock_result draw_row(const struct view *view, struct text *screen, const char *name)
+static enum lock_result draw_row(const struct view *view, struct text *screen, size_t i,
+                                 struct gaps *gaps)
 {
+    const char *name = view->names.at[i].text;
     char storage[SHOW_ROW_MAX + BAR_WIDTH];
     struct text row = TEXT_OVER(storage);
     struct deadline deadline = {clock_boot_ms() + view->config->watch_ms, -1};
     enum lock_result result = observer_look(view->observer, name, view->observed, &deadline);
     if (result == LOCK_NOT_A_LOCK)
         return LOCK_OK;
+    if (result == LOCK_UNAVAILABLE) {
+        names_miss(&view->names, i, view->observer, gaps);
+        return LOCK_OK;
+    }
     if (result != LOCK_OK)
         return result;
     add_bar(&row, view->observed);
@@ -144,12 +150,11 @@ static enum lock_result draw_row(const struct view *view, struct text *screen, c
 static enum lock_result read_names(struct view *view)
 {
     struct names fresh;
-    struct deadline deadline = {clock_boot_ms() + view->config->connect_timeout_ms, -1};
     int64_t began = clock_boot_ms();
     if (began < view->names_at_ms)
         return LOCK_OK;
-    enum lock_result result =
-        names_collect(&fresh, view->observer, view->config->pattern, NULL, &deadline);
+    enum lock_result result = names_collect(&fresh, view->observer, view->config->pattern, NULL,
+                                            view->config->connect_timeout_ms);
     if (result != LOCK_OK) {
         names_free(&fresh);
         return result;
@@ -157,7 +162,7 @@ static enum lock_result read_names(struct view *view)
     names_free(&view->names);
     view->names = fresh;
     int64_t now = clock_boot_ms();
-    bool whole = fresh.missing == LOCK_OK; /* a node that is away may come back soon */
+    bool whole = fresh.gaps.result == LOCK_OK; /* a node that is away may come back soon */
     view->names_at_ms = now + (now - began) * (whole ? NAMES_SHARE : 1);
     return LOCK_OK;
 }
@@ -193,16 +198,19 @@ static enum lock_result draw(struct view *view)
     add_title(view, &screen);
     size_t room = view->rows > 4 ? view->rows - 4 : 1;
     size_t shown = view->names.count < room ? view->names.count : room;
+    struct gaps gaps = view->names.gaps;
     for (size_t i = 0; i < shown && result == LOCK_OK; i++) {
-        names_announce(&view->names, i, shown, view->observer);
-        result = draw_row(view, &screen, view->names.at[i].text);
+        if (gaps.lost[view->names.at[i].node])
+            continue;
+        names_announce(&view->names, i, shown, &gaps, view->observer);
+        result = draw_row(view, &screen, i, &gaps);
     }
     if (view->names.count > room)
         add_line(view, &screen, "…");
     if (result != LOCK_OK)
         add_reason(view, &screen, observer_why(view->observer));
-    else if (view->names.missing != LOCK_OK)
-        add_reason(view, &screen, view->names.why);
+    else if (gaps.result != LOCK_OK)
+        add_reason(view, &screen, gaps.why);
     text_add(&screen, CLEAR_BELOW);
     write_all(screen.at, screen.length);
     return result;
@@ -228,7 +236,13 @@ int view_run(const struct config *config, struct observer *observer, struct obse
 {
     static struct view view; /* large, and there is one */
     view = (struct view){.config = config, .observer = observer, .observed = observed};
+    observer_ask_once(observer, true); /* each redraw asks again */
     enum lock_result result = read_names(&view);
+    if (result == LOCK_UNAVAILABLE) { /* nothing can be drawn yet */
+        observer_ask_once(observer, false);
+        result = read_names(&view);
+        observer_ask_once(observer, true);
+    }
     if (result != LOCK_OK)
         return report_failure(config, observer_why(observer), result);
     if (!open_screen(&view)) {

@@ -130,6 +130,7 @@ enum lock_result lock_check(struct lock *lock, int64_t fence, const struct deadl
                                      .probe = &lock->keys.all[KEYS_PROBE]};
     struct pause pause = PAUSE_START;
     enum lock_result result;
+    client_tries_until(lock->client, deadline);
     do {
         const struct reply *reply = NULL;
         struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
@@ -183,6 +184,7 @@ enum lock_result lock_release(struct lock *lock, const struct lock_run_record *r
         deadline_sooner(deadline, lease_valid_until(&lock->settings.lease, lock->confirmed_ms));
     bool maybe_released = false;
     enum lock_result result;
+    client_tries_until(lock->client, &deadline);
     for (;;) {
         struct deadline attempt = deadline_sooner(deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
         result = release_once(lock, record,

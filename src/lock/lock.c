@@ -116,6 +116,7 @@ enum lock_result inside_of_error(enum server_error error)
     case SERVER_OS:
         return LOCK_OS;
     case SERVER_UNREACHABLE:
+    case SERVER_LATE:
     case SERVER_BUSY:
     case SERVER_READONLY:
     case SERVER_WRITES_REFUSED:

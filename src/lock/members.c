@@ -82,6 +82,8 @@ void members_ask(struct quorum *quorum, const struct question *question)
 
 struct deadline members_attempt(const struct quorum *quorum, const struct deadline *deadline)
 {
+    for (int i = 0; i < quorum->count; i++)
+        client_tries_until(quorum->members[i].lock->client, deadline);
     return deadline_sooner(*deadline, clock_boot_ms() + 2 * quorum->attempt_ms);
 }
 

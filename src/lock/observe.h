@@ -12,6 +12,7 @@
 #include "base/deadline.h"
 #include "lock/lock.h"
 #include "lock/observed.h"
+#include "redis/topology.h"
 
 struct observer;
 
@@ -55,18 +56,34 @@ enum lock_result observer_unlock(struct observer *observer, const char *name,
  * Finds out where names are to be looked for: `*count` is the number of a cluster's masters, or 1.
  * OK, or as lock_acquire but for HELD.
  */
+#define OBSERVE_NODES_MAX TOPOLOGY_MASTERS_MAX
 enum lock_result observer_find_nodes(struct observer *observer, size_t *count,
                                      const struct deadline *deadline);
 
+/* What becomes of the names. */
+struct observer_names {
+    bool (*found)(void *context, const char *name); /* false: no memory, and the walk ends */
+    void (*stepped)(void *context);                 /* after each step */
+    void *context;
+};
+
 /*
- * One step through the names under the prefix that hold a lock or are remembered on `node`, which is
- * less than observer_find_nodes' count. `*cursor` begins at 0 and is 0 again after the last step.
- * `found` is called for each name, which may come more than once, also from several nodes. SCAN in
- * small steps: other clients are never kept waiting.
+ * Walks through the names under the prefix that hold a lock or are remembered on `node`, which is less
+ * than observer_find_nodes' count. A name may come more than once, also from several nodes. SCAN in small
+ * steps: other clients are never kept waiting. Each step is tried for `patience_ms`; a server that is not
+ * the one that began it is walked through from its beginning. OK, or as lock_acquire but for HELD.
  */
-enum lock_result observer_scan(struct observer *observer, size_t node, uint64_t *cursor,
-                               void (*found)(void *context, const char *name), void *context,
-                               const struct deadline *deadline);
+enum lock_result observer_walk(struct observer *observer, size_t node,
+                               const struct observer_names *to, int64_t patience_ms);
+
+/*
+ * From now on each question is asked once, not until its deadline: for those who ask again by themselves,
+ * or who have waited long enough for this server. A connection that was cut is made again all the same.
+ */
+void observer_ask_once(struct observer *observer, bool once);
+
+/* After LOCK_UNAVAILABLE: whether there was no answer, so that another question would have none. */
+bool observer_silent(const struct observer *observer);
 
 /* Why the last call failed. Never NULL. */
 const char *observer_why(const struct observer *observer);

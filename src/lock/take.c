@@ -200,6 +200,7 @@ enum lock_result inside_acquire(struct lock *lock, enum acquire_want want,
                                 const struct deadline *deadline)
 {
     struct pause pause = PAUSE_START;
+    client_tries_until(lock->client, deadline);
     for (;;) {
         struct deadline attempt = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS);
         enum lock_result result = inside_acquire_once(lock, want, &attempt);

@@ -46,6 +46,11 @@ void client_close(struct client *client)
     free(client);
 }
 
+uint64_t client_connection(const struct client *client)
+{
+    return client->stream.fd >= 0 ? client->connections : 0;
+}
+
 int64_t client_sent_ms(const struct client *client)
 {
     return client->sent_ms;
@@ -73,6 +78,36 @@ void inside_why_begin(struct client *client)
     text_add(&client->why, ": ");
 }
 
+void client_tries_until(struct client *client, const struct deadline *deadline)
+{
+    if (client->tries_until_ms == deadline->at_ms)
+        return;
+    client->tries_until_ms = deadline->at_ms;
+    client->why_before[0] = '\0';
+}
+
+/* Whether no reason has been added yet. */
+static bool ends_open(const struct text *why)
+{
+    return why->length >= 2 && strcmp(why->at + why->length - 2, ": ") == 0;
+}
+
+void client_keep_why(struct client *client)
+{
+    if (ends_open(&client->why))
+        return;
+    struct text before = TEXT_OVER(client->why_before);
+    text_add_bytes(&before, client->why.at, client->why.length);
+}
+
+static void tell_why_before(struct client *client)
+{
+    if (client->why_before[0] == '\0')
+        return;
+    client->why = TEXT_OVER(client->why_storage);
+    text_add(&client->why, client->why_before);
+}
+
 enum server_error client_refused(struct client *client, const struct reply *reply)
 {
     static const char quote[] = ", with args beginning"; /* a password, or the token, follows */
@@ -84,6 +119,9 @@ enum server_error client_refused(struct client *client, const struct reply *repl
     if (error == SERVER_REDIRECTED &&
         !redirect_parse(reply->bytes, reply->length, &client->redirect))
         error = SERVER_NONSENSE;
+    if (error != SERVER_REDIRECTED &&
+        error != SERVER_NO_SCRIPT) /* which only lead to another call */
+        client_keep_why(client);
     return error;
 }
 
@@ -178,7 +216,10 @@ static enum server_error connect_if_needed(struct client *client, const struct d
     if (client->reader == NULL)
         return SERVER_OS;
     inside_why_begin(client);
-    return route_open(&client->route, &client->settings, &client->stream, deadline, &client->why);
+    enum server_error error =
+        route_open(&client->route, &client->settings, &client->stream, deadline, &client->why);
+    client->connections += error == SERVER_OK;
+    return error;
 }
 
 /* Sentinels can be stale: what they name must say that it is a master. */
@@ -304,19 +345,18 @@ static enum server_error exchange(struct client *client, const struct client_com
     return error;
 }
 
-/* Whether no reason has been added yet. */
-static bool ends_open(const struct text *why)
-{
-    return why->length >= 2 && strcmp(why->at + why->length - 2, ": ") == 0;
-}
-
-enum server_error inside_end(struct client *client, enum server_error error)
+enum server_error inside_end(struct client *client, enum server_error error,
+                             const struct deadline *deadline)
 {
     /* behind a refused login the commands may still have run, as a default user without password */
     if (error == SERVER_OK)
         client->outcome_unknown = false;
     if (error == SERVER_OS && ends_open(&client->why))
         text_add(&client->why, "out of memory or descriptors on this side");
+    if (error == SERVER_LATE && deadline->at_ms == client->tries_until_ms)
+        tell_why_before(client);
+    else if (error != SERVER_OK && error != SERVER_INTERRUPTED)
+        client_keep_why(client);
     if (error != SERVER_OK) {
         if (client->outcome_unknown && !client->may_be_late)
             stream_withdraw(&client->stream);
@@ -334,7 +374,7 @@ enum server_error client_call(struct client *client, const struct client_command
     client->outcome_unknown = false;
     inside_why_begin(client);
     client_skip(client);
-    return inside_end(client, exchange(client, commands, count, replies, deadline));
+    return inside_end(client, exchange(client, commands, count, replies, deadline), deadline);
 }
 
 enum server_error client_ask(struct client *client, const char *const *words,

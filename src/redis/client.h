@@ -101,8 +101,21 @@ bool client_outcome_unknown(const struct client *client);
 /* Why the last call failed, naming the server: one line without a secret. Never NULL. */
 const char *client_why(const struct client *client);
 
+/*
+ * What follows are tries of one thing until `deadline`. One that it cuts short, and that got no answer in
+ * what time there was, tells nothing about the server: after it client_why says again what the try before
+ * it met. The same deadline again changes nothing.
+ */
+void client_tries_until(struct client *client, const struct deadline *deadline);
+
+/* For script.c: the last refusal is what this try has come to, though it only named another call. */
+void client_keep_why(struct client *client);
+
 /* The server's address, fit for a message. */
 const char *client_address(const struct client *client);
+
+/* The number of the connection that is kept, which no other one of this client has; 0: there is none. */
+uint64_t client_connection(const struct client *client);
 
 /* Closes the connection; the next call makes a new one. */
 void client_disconnect(struct client *client);

@@ -10,7 +10,8 @@
 enum server_error {
     SERVER_OK,
     SERVER_INTERRUPTED, /* the deadline's wake_fd became readable */
-    SERVER_UNREACHABLE, /* no connection, or it broke: resolve, connect, time out, end of stream */
+    SERVER_UNREACHABLE, /* no connection, or it broke: resolve, connect, end of stream */
+    SERVER_LATE,        /* as UNREACHABLE, but all that is known is that the deadline has passed */
     SERVER_BUSY,        /* a state that passes: LOADING, BUSY, TRYAGAIN, too many clients … */
     SERVER_READONLY,    /* this server is a replica: ask for the master again */
     SERVER_WRITES_REFUSED, /* OOM, MISCONF, NOREPLICAS: up, but does not take writes */

@@ -18,6 +18,7 @@ struct client {
     struct stream stream;
     struct route route;
     struct redirect redirect; /* what the last refusal said, if it was one */
+    uint64_t connections;     /* made so far */
     bool heard_from;          /* this connection has brought bytes */
     bool logged_in;
     bool subscribed; /* the connection takes no other command until it is unsubscribed */
@@ -31,6 +32,8 @@ struct client {
     struct login login;
     struct text why;
     char why_storage[512];
+    int64_t tries_until_ms; /* of client_tries_until */
+    char why_before[512];   /* the last reason since then that tells something; "": none */
     char address[URL_HOST_MAX + 64];
 };
 
@@ -58,8 +61,9 @@ enum server_error inside_feed(struct client *client, const struct deadline *dead
 /* Begins client_why anew, with the server's address. */
 void inside_why_begin(struct client *client);
 
-/* The end of a call: after a failure the connection is closed. Returns `error`. */
-enum server_error inside_end(struct client *client, enum server_error error);
+/* The end of a call: after a failure the connection is closed, and why is told. Returns `error`. */
+enum server_error inside_end(struct client *client, enum server_error error,
+                             const struct deadline *deadline);
 
 /* Leaves the subscription: what was published before is passed over, it was only a hint. */
 enum server_error inside_read_unsubscribed(struct client *client, const struct deadline *deadline);

@@ -46,7 +46,7 @@ enum server_error client_next(struct client *client, const struct reply **reply,
         error = inside_read_reply(client, reply, deadline);
         client->awaited--;
     }
-    return inside_end(client, error);
+    return inside_end(client, error, deadline);
 }
 
 void client_skip(struct client *client)

@@ -117,7 +117,7 @@ static enum server_error wait_for(const struct lookup *lookup, const struct dead
         return SERVER_INTERRUPTED;
     case DEADLINE_PASSED:
         *why = "looking up the host's name took too long";
-        return SERVER_UNREACHABLE;
+        return SERVER_LATE;
     case DEADLINE_READY:
     default:
         return SERVER_OK;

@@ -30,7 +30,8 @@ struct resolve_result {
 /*
  * Literal addresses cost nothing. Names go to getaddrinfo(3) in a thread of its own, because it
  * cannot be given a deadline; one that answers too late is abandoned to that thread.
- * On SERVER_UNREACHABLE `*why` is a static text. SERVER_INTERRUPTED, SERVER_OS as in error.h.
+ * On SERVER_UNREACHABLE and SERVER_LATE `*why` is a static text. SERVER_INTERRUPTED, SERVER_OS as in
+ * error.h.
  */
 enum server_error resolve_host(const char *host, uint16_t port, const struct deadline *deadline,
                                struct resolve_result *result, const char **why);

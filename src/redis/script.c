@@ -83,6 +83,15 @@ static void disconnect_if_hopeless(struct client *client, enum server_error erro
         client_disconnect(client);
 }
 
+/* No more calls are made: one of another kind, or to another node, would have come to nothing too. */
+static void end_try(struct client *client, enum server_error error)
+{
+    if (error == SERVER_REDIRECTED || error == SERVER_NO_SCRIPT)
+        client_keep_why(client);
+    if (error == SERVER_BUSY)
+        client_leave_node(client);
+}
+
 enum server_error script_run(struct client *client, const struct script_call *call,
                              const struct reply **reply, const struct deadline *deadline)
 {
@@ -96,8 +105,7 @@ enum server_error script_run(struct client *client, const struct script_call *ca
             error = run_once(client, call, true, reply, deadline);
     }
     disconnect_if_hopeless(client, error);
-    if (error == SERVER_BUSY)
-        client_leave_node(client);
+    end_try(client, error);
     return error;
 }
 
@@ -185,8 +193,7 @@ enum server_error script_run_and_subscribe(struct client *client, const struct s
         if (error == SERVER_NO_SCRIPT)
             error = subscribe_once(client, call, true, channel, reply, deadline);
     }
-    if (error == SERVER_BUSY)
-        client_leave_node(client);
+    end_try(client, error);
     if (error != SERVER_OK)
         client_disconnect(client); /* which of the four took effect is not worth finding out */
     return error;

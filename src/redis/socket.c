@@ -49,7 +49,7 @@ static bool wait_ready(int fd, short events, const struct deadline *deadline, st
         break;
     case DEADLINE_PASSED:
     default:
-        *error = SERVER_UNREACHABLE;
+        *error = SERVER_LATE;
         text_add(why, "no answer in time");
         break;
     }

@@ -21,7 +21,7 @@ static enum server_error wait_for(const struct stream *stream, enum tls_result w
     case DEADLINE_PASSED:
     default:
         text_add(why, "no answer in time");
-        return SERVER_UNREACHABLE;
+        return SERVER_LATE;
     }
 }
 

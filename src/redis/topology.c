@@ -8,25 +8,28 @@
 
 #include "base/text.h"
 
-#define MASTERS_MAX 1024 /* a cluster has 1,000 nodes at most, say its authors */
+const struct client_command TOPOLOGY_INFO = {2, (const char *const[]){"INFO", "server"},
+                                             (const size_t[]){4, 6}};
+
+void topology_read_run_id(const struct reply *reply, char id[TOPOLOGY_ID_MAX + 1])
+{
+    static const char field[] = "\nrun_id:";
+    struct text text = text_over(id, TOPOLOGY_ID_MAX + 1);
+    const char *at = reply->kind == REPLY_STRING ? strstr(reply->bytes, field) : NULL;
+    if (at == NULL)
+        return;
+    at += sizeof(field) - 1;
+    text_add_bytes(&text, at, strcspn(at, "\r\n"));
+}
 
 enum server_error topology_run_id(struct client *client, char id[TOPOLOGY_ID_MAX + 1],
                                   const struct deadline *deadline)
 {
-    static const char field[] = "\nrun_id:";
-    const char *const words[] = {"INFO", "server", NULL};
     const struct reply *reply;
-    enum server_error error = client_ask(client, words, &reply, deadline);
-    if (error != SERVER_OK)
-        return error;
-    id[0] = '\0';
-    const char *at = reply->kind == REPLY_STRING ? strstr(reply->bytes, field) : NULL;
-    if (at == NULL)
-        return SERVER_OK;
-    struct text text = text_over(id, TOPOLOGY_ID_MAX + 1);
-    at += sizeof(field) - 1;
-    text_add_bytes(&text, at, strcspn(at, "\r\n"));
-    return SERVER_OK;
+    enum server_error error = client_call(client, &TOPOLOGY_INFO, 1, &reply, deadline);
+    if (error == SERVER_OK)
+        topology_read_run_id(reply, id);
+    return error;
 }
 
 /* {host, port, …} of a node. false: makes no sense. */
@@ -60,7 +63,7 @@ static enum server_error add_master(struct client *client, struct topology_maste
 {
     struct url_place place;
     if (range->kind != REPLY_ARRAY || range->count < 3 || !read_place(&range->items[2], &place) ||
-        masters->count == MASTERS_MAX)
+        masters->count == TOPOLOGY_MASTERS_MAX)
         return client_nonsense(client, "gives an unexpected reply to CLUSTER SLOTS");
     if (is_known(masters, &place))
         return SERVER_OK;

@@ -18,6 +18,12 @@
 enum server_error topology_run_id(struct client *client, char id[TOPOLOGY_ID_MAX + 1],
                                   const struct deadline *deadline);
 
+/* The same question and the reading of its reply, for those who put it beside another one. */
+extern const struct client_command TOPOLOGY_INFO;
+void topology_read_run_id(const struct reply *reply, char id[TOPOLOGY_ID_MAX + 1]);
+
+#define TOPOLOGY_MASTERS_MAX 1024 /* a cluster has 1,000 nodes at most, say its authors */
+
 struct topology_masters {
     struct url_place *places;  /* owned: free() */
     size_t count;              /* 0: not a cluster, or it does not tell */
