@@ -117,6 +117,21 @@ exec sleep 300'
     freed lock:job
 }
 
+@test "a script that has closed stdin, stdout or stderr has its lock all the same" {
+    local closed
+    for closed in '<&-' '>&-' '2>&-' '<&- >&- 2>&-'; do
+        printf 'exec %s\n"$REDISLOCK_BIN" -t 2 --status-fd 7 --attach job 7>"$ROOM/events" || exit\nstay\n' \
+            "$closed" | script_of closed
+        run_script one sh closed
+        wait_until 10000 event_seen "$ROOM/events" extended 2
+        assert_key lock:job
+        go "$one"
+        reap one
+        freed lock:job
+        wait_until 5000 keepers_are 0
+    done
+}
+
 @test "the lock is extended as long as the script lives" {
     OPTIONS='-t 1 --status-fd 5' run_script one dash 5>"$ROOM/events"
     wait_until 10000 event_seen "$ROOM/events" extended 6

@@ -97,6 +97,12 @@ refute_blank() {
     assert_no_key lock:job
 }
 
+@test "a token beyond the limit of a file's size leaves no lock" {
+    run bash -c 'ulimit -f 0; "$REDISLOCK_BIN" "$@" --acquire job >"$ROOM/token" 2>&-' - -u "unix://$SOCK"
+    assert_status 71
+    assert_no_key lock:job
+}
+
 # --- --extend -------------------------------------------------------------------------------
 
 @test "--extend uses -t, else the TTL that the lock was acquired with" {

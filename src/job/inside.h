@@ -17,7 +17,8 @@ struct supervisor {
     struct supervisor_outcome *outcome;
     struct descendants job;
     struct guard guard;
-    bool settled; /* lease timers and guard exist */
+    bool settled;      /* lease timers and guard exist */
+    bool refusal_told; /* that there were no timers */
     bool child_gone;
     bool stopping;
     bool killing;
@@ -47,7 +48,7 @@ bool inside_drains(const struct supervisor *s);
 
 /*
  * Makes the lease's timers, which take the place of `stop_at`, and starts the guard. Once; where the
- * system gives no timers the loop goes on keeping `stop_at`, and `settled` stays false.
+ * system gives no timers the loop goes on keeping `stop_at`, and `settled` stays false: to be tried again.
  */
 void inside_settle(struct supervisor *s);
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -55,6 +56,19 @@ void inside_guard_failed(struct supervisor *s, bool reaped)
     inside_start_guard(s);
 }
 
+static bool make_timers(struct supervisor *s)
+{
+    s->stop_timer = clock_timer_open();
+    s->kill_timer = s->stop_timer >= 0 ? clock_timer_open() : -1;
+    if (s->kill_timer < 0 && s->stop_timer >= 0) {
+        int error = errno;
+        close(s->stop_timer);
+        s->stop_timer = -1;
+        errno = error;
+    }
+    return s->kill_timer >= 0;
+}
+
 void inside_settle(struct supervisor *s)
 {
     const struct supervisor_lease *lease = &s->plan->lease;
@@ -62,10 +76,10 @@ void inside_settle(struct supervisor *s)
     if (s->settled)
         return;
     if (lease->extend_at_ms != CLOCK_NEVER) {
-        s->stop_timer = clock_timer_open();
-        s->kill_timer = clock_timer_open();
-        if (s->stop_timer < 0 || s->kill_timer < 0) {
-            log_warning("cannot make timers for the lease: %s", strerror(errno));
+        if (!make_timers(s)) {
+            if (!s->refusal_told)
+                log_warning("cannot make timers for the lease: %s; trying again", strerror(errno));
+            s->refusal_told = true;
             return; /* the loop goes on keeping stop_at; without timers nothing will extend */
         }
         clock_timer_set(s->stop_timer, lease->stop_at_ms);

@@ -8,12 +8,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/standard.h"
+
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static const int fatal[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 static const int forwarded[] = {SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
-/* never acted on, but they must not strike: our own writes, and a terminal that is not ours */
-static const int silent[] = {SIGPIPE, SIGTTIN, SIGTTOU};
+/* never acted on, but they must not strike: our own writes (to a closed pipe, beyond the limit of a
+   file), and a terminal that is not ours */
+static const int silent[] = {SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU};
 
 static void add(sigset_t *set, const int *signals, size_t count)
 {
@@ -30,20 +33,12 @@ static bool is_ignored(int signal)
 /* The first descriptor we open tells whether 0, 1 and 2 are taken: the lowest free one is given. */
 static int above_stdio(int fd)
 {
-    while (fd >= 0 && fd <= STDERR_FILENO) {
-        int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-        close(fd);
-        if (moved < 0)
-            return -1;
-        int filler; /* fills the lowest gap; the child sees it closed, as the caller had it */
-        do
-            filler = open("/dev/null", O_RDWR | O_CLOEXEC);
-        while (filler >= 0 && filler < STDERR_FILENO);
-        if (filler > STDERR_FILENO)
-            close(filler);
-        fd = moved;
-    }
-    return fd;
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(fd);
+    standard_fill();
+    return moved;
 }
 
 bool signals_open(struct signals *signals)

@@ -30,6 +30,7 @@
     500 /* a job that ends sooner pays for no guard; at most a sixth of the lease */
 #define LOST_GRACE_MS 1000
 #define SWEEP_MS      10
+#define AGAIN_MS      100 /* after the system had no keeper for us */
 
 static int64_t sooner(int64_t a, int64_t b)
 {
@@ -122,6 +123,8 @@ static void start_keeper(struct supervisor *s)
     s->keeper_at = CLOCK_NEVER;
     if (s->settled)
         s->lost_fd = lease->start_keeper(lease->context, s->stop_timer, s->kill_timer);
+    if (s->lost_fd < 0 && !s->stopping) /* what the system refuses now it may give in time */
+        s->keeper_at = clock_boot_ms() + AGAIN_MS;
 }
 
 static void sweep(struct supervisor *s)
