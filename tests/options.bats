@@ -582,6 +582,28 @@ END
     assert_status 0
 }
 
+@test "who gives one of two options that do not go together is told where the other one is set" {
+    printf 'REDISLOCK_SLOTS=2\n' >"$ROOM/conf"
+    run --separate-stderr "$REDISLOCK_BIN" --config "$ROOM/conf" -s job true
+    assert_status 64
+    assert_one_line '^redislock: job: --shared and --slots exclude each other; REDISLOCK_SLOTS is set in the file$'
+    REDISLOCK_WAIT_REPLICAS=1 run --separate-stderr "$REDISLOCK_BIN" -u redis://a,redis://b job true
+    assert_status 64
+    assert_one_line '; REDISLOCK_WAIT_REPLICAS is set in the environment$'
+    REDISLOCK_URL='redis://a redis://a' run --separate-stderr "$REDISLOCK_BIN" job true
+    assert_status 78
+    assert_one_line 'named twice; [^;]*; REDISLOCK_URL is set in the environment$'
+}
+
+@test "an empty name of a configuration file is refused, and says where it is from" {
+    run --separate-stderr "$REDISLOCK_BIN" --config '' job true
+    assert_status 64
+    assert_one_line "^redislock: job: --config: '' is not the path of a file\$"
+    REDISLOCK_CONFIG='' run --separate-stderr "$REDISLOCK_BIN" job true
+    assert_status 78
+    assert_one_line "^redislock: job: REDISLOCK_CONFIG: '' is not the path of a file\$"
+}
+
 @test "a TTL too short for the grace is 78 when one of the two came from environment or file" {
     REDISLOCK_TTL=0.3 quickly lock job -- true
     assert_status 78
