@@ -4,7 +4,7 @@
  * The story in short: options make a config, the config names a command, the command returns an
  * exit status. This is the only place that exits.
  */
-#include "base/standard.h"
+#include "base/descriptor.h"
 #include "cli/config.h"
 #include "command/attach.h"
 #include "command/doctor.h"
@@ -24,7 +24,7 @@ static int perform(const struct config *config)
         [MODE_HELP] = command_help,       [MODE_VERSION] = command_version,
     };
     if (config->mode != MODE_RUN) /* which sees by its first descriptor whether it must */
-        standard_fill();
+        descriptor_fill_standard();
     return commands[config->mode](config);
 }
 

@@ -631,6 +631,12 @@ END
     refute_line_stderr secret
     PATTERN="unknown option '-Z'" bad -qZ job true
     PATTERN="option '--no' is ambiguous: --nonblock or --no-restore" bad --no job true
+    PATTERN='--json goes with --status and --list only' bad --json job true
+    PATTERN='--json goes with --status and --list only' bad --doctor --json
+    PATTERN='--watch goes with --list only' bad --watch job true
+    PATTERN='--watch goes with --list only' bad --status --watch=1s job
+    PATTERN='--force goes with --unlock only' bad --force --release job token
+    PATTERN='--print goes with --attach only' bad --print fence --acquire job
     PATTERN='--ttl needs a value \(DUR\)' bad --ttl
     PATTERN='NAME and COMMAND are missing' bad
     PATTERN='COMMAND is missing' bad job

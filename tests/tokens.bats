@@ -285,7 +285,7 @@ refute_blank() {
     assert_output '79
 79
 64'
-    assert_line_stderr 'now held by another program'
+    assert_line_stderr '^redislock: job: no longer held under this token: now held by another program'
 }
 
 @test "--check in a command knows shared holders, slots, another prefix and odd names" {

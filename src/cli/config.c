@@ -366,7 +366,9 @@ enum exit_status config_load(struct config *config, int argc, char **argv, char 
 
     if (status != STATUS_OK || config->mode == MODE_HELP || config->mode == MODE_VERSION)
         return status;
-    status = operands_take(&load.operands, config, operands);
+    status = operands_check_words(load.given_by, config->mode);
+    if (status == STATUS_OK)
+        status = operands_take(&load.operands, config, operands);
     if (status == STATUS_OK)
         status = allocate_servers(config);
     if (status == STATUS_OK) {

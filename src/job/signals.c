@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/standard.h"
+#include "base/descriptor.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -37,7 +37,7 @@ static int above_stdio(int fd)
         return fd;
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     close(fd);
-    standard_fill();
+    descriptor_fill_standard();
     return moved;
 }
 
