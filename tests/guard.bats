@@ -349,10 +349,12 @@ hangs() {
         wait_until 5000 grep -q "$refusal: Too many open files; trying again" "$ROOM/job.err"
         prlimit --nofile=1024 --pid "$job"
         wait_until 5000 grep -qE 'extended the lock|being extended again' "$ROOM/job.err"
+        wait_until 5000 guard_of "$job"
         kill "$job"
         reap job
         assert_status 143
         refute_line_stderr 'could not be extended'
+        (($(grep -c 'guard' "$ROOM/job.err") <= 2)) # refused, started
         assert_equal "$(grep -c 'trying again' "$ROOM/job.err")" 1
         assert_no_keys_left
     done <<'LIMITS'

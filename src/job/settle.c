@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#define AGAIN_MS 500 /* after the system had no process for us */
+
 bool inside_lease_kills(const struct supervisor *s)
 {
     return s->plan->lease.kills && s->plan->lease.extend_at_ms != CLOCK_NEVER;
@@ -38,10 +40,17 @@ void inside_start_guard(struct supervisor *s)
                                     .marker = s->plan->marker};
     struct guard guard;
     if (!guard_start(&guard, &plan)) {
-        log_warning("cannot start the guard: %s; a killed redislock could leave processes behind",
-                    strerror(errno));
+        if (!s->guard_missing)
+            log_warning(
+                "cannot start the guard: %s; a killed redislock could leave processes behind",
+                strerror(errno));
+        s->guard_missing = true;
+        s->settle_at = clock_boot_ms() + AGAIN_MS;
         return;
     }
+    if (s->guard_missing)
+        log_notice("the guard has been started");
+    s->guard_missing = false;
     guard_end(&s->guard);
     s->guard = guard;
 }
@@ -73,6 +82,8 @@ void inside_settle(struct supervisor *s)
 {
     const struct supervisor_lease *lease = &s->plan->lease;
     s->settle_at = CLOCK_NEVER;
+    if (s->settled && s->guard_missing && (!s->child_gone || inside_drains(s)))
+        inside_start_guard(s);
     if (s->settled)
         return;
     if (lease->extend_at_ms != CLOCK_NEVER) {
