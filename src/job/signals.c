@@ -89,15 +89,22 @@ bool signals_next(const struct signals *signals, struct signalfd_siginfo *info)
     }
 }
 
+bool signals_is_fatal(int signal)
+{
+    for (size_t i = 0; i < LENGTH(fatal); i++)
+        if (signal == fatal[i])
+            return true;
+    return false;
+}
+
 int signals_fatal(const struct signals *signals)
 {
     struct signalfd_siginfo info;
     while (signals_next(signals, &info)) {
         /* others come as well just before the child runs: a USR1, or the CHLD of a child that this
            process had before it became redislock */
-        for (size_t i = 0; i < LENGTH(fatal); i++)
-            if (info.ssi_signo == (uint32_t)fatal[i])
-                return fatal[i];
+        if (signals_is_fatal((int)info.ssi_signo))
+            return (int)info.ssi_signo;
     }
     return 0;
 }

@@ -151,6 +151,15 @@ static void stop_with_child(struct supervisor *s)
         signal_group(s, SIGCONT); /* where only we were continued; a second CONT does no harm */
 }
 
+/* In a group of its own it stays so until it is told to end: no shell knows of it. */
+static void child_stopped(struct supervisor *s, int signal)
+{
+    s->child_stopped = true;
+    if (signal == SIGTTIN || signal == SIGTTOU)
+        log_warning("the command has stopped, because it wants the terminal; it has that with "
+                    "--foreground");
+}
+
 static void child_ended(struct supervisor *s, int status)
 {
     s->child_gone = true;
@@ -195,6 +204,8 @@ static void reap(struct supervisor *s)
         if (pid == s->plan->child && WIFSTOPPED(status)) {
             if (!s->plan->own_group || s->told_to_stop)
                 stop_with_child(s);
+            else
+                child_stopped(s, WSTOPSIG(status));
         } else if (pid == s->plan->child)
             child_ended(s, status);
         else if (pid == s->guard.pid)
@@ -216,6 +227,16 @@ static bool child_has_it(const struct supervisor *s, const struct signalfd_sigin
     return !hangup || getsid(0) != s->plan->self;
 }
 
+/* What asks it to end has gone out, but a stopped process takes no other signal. */
+static void continue_stopped(struct supervisor *s)
+{
+    reap(s); /* that it has stopped may not have been told yet: lower signals are told first */
+    if (!s->child_stopped || s->child_gone || inside_is_overdue(s))
+        return;
+    s->child_stopped = false;
+    signal_group(s, SIGCONT);
+}
+
 static void forward(struct supervisor *s, const struct signalfd_siginfo *info)
 {
     if (child_has_it(s, info))
@@ -226,6 +247,8 @@ static void forward(struct supervisor *s, const struct signalfd_siginfo *info)
         return; /* nothing may run any more */
     log_info("forwarding signal %d to the command", (int)info->ssi_signo);
     signal_group(s, (int)info->ssi_signo);
+    if (signals_is_fatal((int)info->ssi_signo))
+        continue_stopped(s);
 }
 
 static void take_signals(struct supervisor *s)
