@@ -582,6 +582,14 @@ END
     assert_status 0
 }
 
+@test "a blank or comma within an address is told how to be written" {
+    run --separate-stderr "$REDISLOCK_BIN" -u "unix:///run/my redis.sock" job true
+    assert_status 64
+    assert_one_line "--url: .* stands behind a blank or comma but is no address; within one they are %20 and %2C\$"
+    run --separate-stderr "$REDISLOCK_BIN" -u "unix:///run/redis.sock,http://x" job true
+    assert_one_line "'http://x' does not begin with redis://"
+}
+
 @test "who gives one of two options that do not go together is told where the other one is set" {
     printf 'REDISLOCK_SLOTS=2\n' >"$ROOM/conf"
     run --separate-stderr "$REDISLOCK_BIN" --config "$ROOM/conf" -s job true
