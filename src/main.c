@@ -4,6 +4,7 @@
  * The story in short: options make a config, the config names a command, the command returns an
  * exit status. This is the only place that exits.
  */
+#include "base/descriptor.h"
 #include "cli/config.h"
 #include "command/attach.h"
 #include "command/doctor.h"
@@ -22,6 +23,8 @@ static int perform(const struct config *config)
         [MODE_UNLOCK] = command_unlock,   [MODE_DOCTOR] = command_doctor,
         [MODE_HELP] = command_help,       [MODE_VERSION] = command_version,
     };
+    if (config->mode != MODE_RUN) /* which sees by its first descriptor whether it must */
+        descriptor_fill_standard();
     return commands[config->mode](config);
 }
 

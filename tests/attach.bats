@@ -78,6 +78,45 @@ PY
     freed lock:job
 }
 
+@test "a script that is the first process of a container leaves its lock to expire, as the manual page says" {
+    need unshare
+    unshare --pid --fork true 2>/dev/null || skip_or_fail 'optional: no namespace of processes can be made here'
+    run unshare --pid --fork --mount-proc sh -c '"$REDISLOCK_BIN" -t 3 --attach job && echo $$; exit'
+    assert_status 0
+    assert_output 1
+    assert_key lock:job
+    wait_until 10000 key_absent lock:job
+    # a command's lock is released there as well
+    run unshare --pid --fork --mount-proc "$REDISLOCK_BIN" job -- true
+    assert_status 0
+    assert_no_key lock:job
+}
+
+@test "a program that calls through a shell has the lock under its own number, and not without" {
+    need python3
+    cat >"$ROOM/script.py" <<'PY'
+import os, sys
+name = "=%d" % os.getpid() if sys.argv[1:] else ""
+os.system(f'"$REDISLOCK_BIN" --attach{name} job')
+room = os.environ["ROOM"]
+os.mkfifo(f"{room}/go.{os.getpid()}")
+with open(f"{room}/inside.{os.getpid()}", "w") as inside:
+    print("inside", file=inside)
+open(f"{room}/go.{os.getpid()}").read()
+PY
+    spawn one python3 "$ROOM/script.py" named
+    wait_until 10000 inside "$one"
+    assert_equal "$(holder_field pid lock:job)" "$one"
+    go "$one"
+    reap one
+    freed lock:job
+    spawn two python3 "$ROOM/script.py"
+    wait_until 10000 inside "$two"
+    freed lock:job # as the manual page says
+    go "$two"
+    reap two
+}
+
 @test "the lock is free within a second of the script's end by exit, error, crash and kill -9" {
     local ending
     for ending in 'exit 3' 'kill -SEGV $$' 'kill -KILL $$' 'set -u; : $none' 'exec true'; do
@@ -115,6 +154,21 @@ exec sleep 300'
     assert_key lock:job
     kill "$one"
     freed lock:job
+}
+
+@test "a script that has closed stdin, stdout or stderr has its lock all the same" {
+    local closed
+    for closed in '<&-' '>&-' '2>&-' '<&- >&- 2>&-'; do
+        printf 'exec %s\n"$REDISLOCK_BIN" -t 2 --status-fd 7 --attach job 7>"$ROOM/events" || exit\nstay\n' \
+            "$closed" | script_of closed
+        run_script one sh closed
+        wait_until 10000 event_seen "$ROOM/events" extended 2
+        assert_key lock:job
+        go "$one"
+        reap one
+        freed lock:job
+        wait_until 5000 keepers_are 0
+    done
 }
 
 @test "the lock is extended as long as the script lives" {

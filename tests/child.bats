@@ -148,6 +148,16 @@ errors_told() {
 
 # --- descriptors --------------------------------------------------------------------------------
 
+@test "a message beyond the limit of a file's size ends nothing, and the command has the limit and its signal" {
+    run bash -c 'ulimit -f 0; "$REDISLOCK_BIN" -v -u "unix://$SOCK" k -- sh -c "ulimit -f; exit 5" 2>"$ROOM/log"'
+    assert_status 5
+    assert_output 0
+    assert_equal "$(stat -c %s "$ROOM/log")" 0
+    assert_no_key lock:k
+    run bash -c 'ulimit -f 0; "$REDISLOCK_BIN" -u "unix://$SOCK" k -- cp /proc/self/status "$ROOM/log"'
+    assert_status $((128 + $(kill -l XFSZ)))
+}
+
 @test "row 81: the command has the caller's descriptors and no other" {
     same_as_without
     same_as_without --open 9 --open 200

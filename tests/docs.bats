@@ -260,6 +260,10 @@ try() {
     *' --attach'* | *' --acquire '* | *' --status '* | *' --unlock '*) tail=(docs) ;;
     *' --extend '* | *' --release '* | *' --check '*) tail=(docs "$TOKEN") ;;
     *' --list '* | *' --doctor '*) tail=() ;;
+    *' --json '*) tail=(--status docs) ;; # these do not stand alone
+    *' --watch'*) tail=(--list) ;;
+    *' --force '*) tail=(--unlock docs) ;;
+    *' --print'*) tail=(--attach docs) ;;
     esac
     run -"${expected:-69}" env REDIS_URL="unix://$BATS_TEST_TMPDIR/none.sock" \
         REDISLOCK_CONNECT_TIMEOUT=10ms "${variables[@]}" "$REDISLOCK_BIN" "$@" "${tail[@]}"

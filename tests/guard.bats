@@ -340,6 +340,31 @@ hangs() {
     assert_no_keys_left
 }
 
+@test "what the system refuses to the extension for a moment is asked for again, and the command runs on" {
+    need prlimit
+    local number refusal
+    while read -r number refusal; do
+        spawn job bash -c "ulimit -Sn $number; exec \"\$0\" \"\$@\"" "$REDISLOCK_BIN" -v -u "unix://$SOCK" \
+            -t 3 k -- sleep inf
+        wait_until 5000 grep -q "$refusal: Too many open files; trying again" "$ROOM/job.err"
+        prlimit --nofile=1024 --pid "$job"
+        wait_until 5000 grep -qE 'extended the lock|being extended again' "$ROOM/job.err"
+        wait_until 5000 guard_of "$job"
+        kill "$job"
+        reap job
+        assert_status 143
+        refute_line_stderr 'could not be extended'
+        (($(grep -c 'guard' "$ROOM/job.err") <= 2)) # refused, started
+        assert_equal "$(grep -c 'trying again' "$ROOM/job.err")" 1
+        assert_no_keys_left
+    done <<'LIMITS'
+6 cannot make timers for the lease
+7 cannot make timers for the lease
+8 cannot start the thread that extends the lock
+10 cannot start the thread that extends the lock
+LIMITS
+}
+
 # --- The keeper of --attach -----------------------------------------------------------------------
 
 attached() {

@@ -251,6 +251,40 @@ and .held == (.holders | length > 0)'
     done
 }
 
+@test "a closed stdout is an error, and what was for it does not go to the server" {
+    local mode
+    lock seen -- true
+    for mode in '--status seen' --list '--json --list' --help --version --doctor '--acquire job' \
+        '--print fence --attach job' '--force --unlock seen'; do
+        # shellcheck disable=SC2086 # words on purpose
+        REDISLOCK_URL=unix://$SOCK run --separate-stderr bash -c '"$REDISLOCK_BIN" "$@" >&-' - $mode
+        assert_status 71
+        assert_one_line 'cannot write to stdout: Bad file descriptor$'
+        assert_no_key lock:job
+        # shellcheck disable=SC2086
+        errors_are_those_of '1>&-' $mode
+    done
+}
+
+@test "where stderr is closed no message gets into the connection of those who only look" {
+    rcli rpush lock:list x >/dev/null
+    errors_are_those_of '2>&-' --status list list
+}
+
+# errors_are_those_of CLOSED OPTION...: with that closed the server tells redislock of no more errors.
+errors_are_those_of() {
+    local closed=$1 usual
+    shift
+    "$REDISLOCK_BIN" -u "unix://$SOCK" "$@" >/dev/null 2>&1 || true # it has the scripts now
+    rcli config resetstat >/dev/null
+    bash -c '"$REDISLOCK_BIN" -u "unix://$SOCK" "$@"' - "$@" >/dev/null 2>&1 || true
+    usual=$(rcli info errorstats)
+    rcli config resetstat >/dev/null
+    bash -c "\"\$REDISLOCK_BIN\" -u \"unix://\$SOCK\" \"\$@\" $closed" - "$@" >/dev/null 2>&1 || true
+    assert_equal "$(rcli info errorstats)" "$usual"
+    rcli del lock:job >/dev/null
+}
+
 # --- --list ---------------------------------------------------------------------------------
 
 @test "--list shows a line for each lock under the prefix, by GLOB, with holder, age, waiters, last run" {

@@ -582,6 +582,36 @@ END
     assert_status 0
 }
 
+@test "a blank or comma within an address is told how to be written" {
+    run --separate-stderr "$REDISLOCK_BIN" -u "unix:///run/my redis.sock" job true
+    assert_status 64
+    assert_one_line "--url: .* stands behind a blank or comma but is no address; within one they are %20 and %2C\$"
+    run --separate-stderr "$REDISLOCK_BIN" -u "unix:///run/redis.sock,http://x" job true
+    assert_one_line "'http://x' does not begin with redis://"
+}
+
+@test "who gives one of two options that do not go together is told where the other one is set" {
+    printf 'REDISLOCK_SLOTS=2\n' >"$ROOM/conf"
+    run --separate-stderr "$REDISLOCK_BIN" --config "$ROOM/conf" -s job true
+    assert_status 64
+    assert_one_line '^redislock: job: --shared and --slots exclude each other; REDISLOCK_SLOTS is set in the file$'
+    REDISLOCK_WAIT_REPLICAS=1 run --separate-stderr "$REDISLOCK_BIN" -u redis://a,redis://b job true
+    assert_status 64
+    assert_one_line '; REDISLOCK_WAIT_REPLICAS is set in the environment$'
+    REDISLOCK_URL='redis://a redis://a' run --separate-stderr "$REDISLOCK_BIN" job true
+    assert_status 78
+    assert_one_line 'named twice; [^;]*; REDISLOCK_URL is set in the environment$'
+}
+
+@test "an empty name of a configuration file is refused, and says where it is from" {
+    run --separate-stderr "$REDISLOCK_BIN" --config '' job true
+    assert_status 64
+    assert_one_line "^redislock: job: --config: '' is not the path of a file\$"
+    REDISLOCK_CONFIG='' run --separate-stderr "$REDISLOCK_BIN" job true
+    assert_status 78
+    assert_one_line "^redislock: job: REDISLOCK_CONFIG: '' is not the path of a file\$"
+}
+
 @test "a TTL too short for the grace is 78 when one of the two came from environment or file" {
     REDISLOCK_TTL=0.3 quickly lock job -- true
     assert_status 78
@@ -609,6 +639,12 @@ END
     refute_line_stderr secret
     PATTERN="unknown option '-Z'" bad -qZ job true
     PATTERN="option '--no' is ambiguous: --nonblock or --no-restore" bad --no job true
+    PATTERN='--json goes with --status and --list only' bad --json job true
+    PATTERN='--json goes with --status and --list only' bad --doctor --json
+    PATTERN='--watch goes with --list only' bad --watch job true
+    PATTERN='--watch goes with --list only' bad --status --watch=1s job
+    PATTERN='--force goes with --unlock only' bad --force --release job token
+    PATTERN='--print goes with --attach only' bad --print fence --acquire job
     PATTERN='--ttl needs a value \(DUR\)' bad --ttl
     PATTERN='NAME and COMMAND are missing' bad
     PATTERN='COMMAND is missing' bad job

@@ -46,6 +46,22 @@ connected() {
     assert_nothing_locked
 }
 
+@test "HUP INT QUIT TERM end a command that is stopped, too" {
+    local name child
+    for name in HUP INT QUIT TERM; do
+        spawn job lock k -- sh -c 'ulimit -c 0; echo $$ >"$0"; exec sleep 60' "$LOG"
+        wait_until 5000 test -s "$LOG"
+        child=$(<"$LOG")
+        kill -STOP "$child"
+        wait_until 5000 process_stopped "$child"
+        kill "-$name" "$job"
+        reap job
+        assert_status $((128 + $(number_of_signal "$name")))
+        assert_nothing_locked
+        rm "$LOG"
+    done
+}
+
 @test "row 68: a signal to redislock's whole group reaches the command once" {
     start_job -- --exit-on USR2
     kill -TERM -- "-$job"

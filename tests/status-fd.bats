@@ -170,6 +170,52 @@ stay'
     let_go one
 }
 
+@test "each line is an object of its own and of at most 4096 bytes, whatever the name" {
+    local name
+    for name in $'\001' $'\u202e' '"' '%' $'\xff'; do
+        name=$(yes "$name" | head -n 512 | tr -d '\n')
+        with_events "$(head -c 160 <<<"$name")" -- true
+        with_events "$(head -c 512 <<<"$name")" -- true
+    done
+    jq -es 'all(.event and .time and .name)' "$ROOM/events" >/dev/null || fail 'not JSON'
+    assert_equal "$(jq -r .event "$ROOM/events" | sort | uniq -c | xargs)" \
+        '10 acquired 10 ended 10 exited 10 released 10 started'
+    assert_between "$(wc -L <"$ROOM/events")" 1 4095
+}
+
+# full_pipe: $FULL is a pipe that is full, and nobody reads it.
+full_pipe() {
+    mkfifo "$ROOM/full"
+    exec {FULL}<>"$ROOM/full"
+    dd if=/dev/zero of="$ROOM/full" bs=1 oflag=nonblock status=none 2>/dev/null || true
+}
+
+@test "where nobody reads events and messages the job runs, its lock is extended, and signals arrive" {
+    full_pipe
+    local before
+    before=$(calls evalsha)
+    spawn job bash -c 'exec "$REDISLOCK_BIN" -t 2 -v --status-fd "$0" job -- sh -c "echo in; exec sleep 60" 2>&"$0"' "$FULL"
+    wait_until 5000 grep -qx in "$ROOM/job.out"
+    wait_until 10000 called_more "$before" 4
+    assert_key lock:job
+    run --separate-stderr lock job -- true
+    assert_status 75
+    kill "$job"
+    reap job
+    assert_status 143
+    freed lock:job
+    # nor does a wait hang in its words
+    rcli set lock:job foreign px 60000 >/dev/null
+    quickly bash -c '"$REDISLOCK_BIN" -w 500ms -v --status-fd "$0" job -- true 2>&"$0"' "$FULL"
+    assert_status 75
+    exec {FULL}>&-
+}
+
+# called_more BEFORE NUMBER: so many more EVALSHA than before; for wait_until.
+called_more() {
+    (($(calls evalsha) >= $1 + $2))
+}
+
 @test "--acquire tells as well" {
     with_events --acquire job >"$ROOM/token"
     assert_equal "$(story) $(event acquired .fence)" "acquired $(holder_field fence lock:job)"

@@ -281,6 +281,25 @@ wait 0
 END
 }
 
+@test "with stdin from elsewhere a command that wants the terminal is warned of, and ^C ends it" {
+    on_shell <<'END'
+expect =>
+line $L k -- sh -c 'read word </dev/tty; echo "got $word"' </dev/null; echo "status $?"
+expect wants the terminal; it has that with --foreground
+send \x03
+expect status 130
+expect =>
+line $L --foreground k -- sh -c 'echo ready-$((6*7)); read word </dev/tty; echo "got $word"' </dev/null
+expect ready-42
+line word
+expect got word
+expect =>
+line exit
+wait 0
+END
+    assert_nothing_locked
+}
+
 @test "row 78: in a pipeline with a pager, on the terminal's group" {
     on_shell <<'END'
 expect =>

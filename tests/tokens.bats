@@ -97,6 +97,12 @@ refute_blank() {
     assert_no_key lock:job
 }
 
+@test "a token beyond the limit of a file's size leaves no lock" {
+    run bash -c 'ulimit -f 0; "$REDISLOCK_BIN" "$@" --acquire job >"$ROOM/token" 2>&-' - -u "unix://$SOCK"
+    assert_status 71
+    assert_no_key lock:job
+}
+
 # --- --extend -------------------------------------------------------------------------------
 
 @test "--extend uses -t, else the TTL that the lock was acquired with" {
@@ -279,7 +285,7 @@ refute_blank() {
     assert_output '79
 79
 64'
-    assert_line_stderr 'now held by another program'
+    assert_line_stderr '^redislock: job: no longer held under this token: now held by another program'
 }
 
 @test "--check in a command knows shared holders, slots, another prefix and odd names" {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/text.h"
 
 #define LINE_MAX_BYTES 4096
@@ -74,14 +75,6 @@ static void add_json_line(struct text *line, enum level level, const char *messa
     text_add(line, "\"}");
 }
 
-static void write_line(const struct text *line)
-{
-    ssize_t written;
-    do
-        written = write(STDERR_FILENO, line->at, line->length);
-    while (written < 0 && errno == EINTR);
-}
-
 __attribute__((format(printf, 2, 0))) static void say(enum level level, const char *format,
                                                       va_list arguments)
 {
@@ -99,7 +92,7 @@ __attribute__((format(printf, 2, 0))) static void say(enum level level, const ch
         add_text_line(&line, level, message.at);
     line.capacity++;
     text_add_char(&line, '\n');
-    write_line(&line);
+    descriptor_write_line(STDERR_FILENO, line.at, line.length);
     errno = saved;
 }
 
@@ -125,7 +118,7 @@ void log_status(const char *message)
         size_t width = terminal_width();
         text_add_bytes(&line, shown.at, shown.length < width ? shown.length : width - 1);
     }
-    write_line(&line);
+    descriptor_write_line(STDERR_FILENO, line.at, line.length);
     errno = saved;
 }
 

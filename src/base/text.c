@@ -137,14 +137,38 @@ static size_t utf8_length(const char *bytes, size_t available)
     return (size_t)followers + 1;
 }
 
-/* C0, DEL, and C1 in its UTF-8 form C2 80 … C2 9F. */
-static bool is_control(const char *character, size_t length)
+/* The number of a valid character; of those of four bytes, none of which is a control, 0x10000. */
+static unsigned code_of(const char *character, size_t length)
 {
-    unsigned char first = (unsigned char)character[0];
+    unsigned first = (unsigned char)character[0];
 
     if (length == 1)
-        return first < 0x20 || first == 0x7f;
-    return length == 2 && first == 0xc2 && (unsigned char)character[1] < 0xa0;
+        return first;
+    if (length == 2)
+        return (first & 0x1f) << 6 | ((unsigned char)character[1] & 0x3f);
+    if (length > 3)
+        return 0x10000;
+    return (first & 0xf) << 12 | ((unsigned)(unsigned char)character[1] & 0x3f) << 6 |
+           ((unsigned char)character[2] & 0x3f);
+}
+
+/*
+ * C0, DEL and C1; what separates lines, turns the direction of what follows, or is not to be seen at
+ * all, so that a name could look like another's. Not the joiners of scripts and of emoji.
+ */
+static bool is_control(unsigned code)
+{
+    static const struct {
+        unsigned first;
+        unsigned last;
+    } unseen[] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},   {0x200b, 0x200b},
+                  {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}};
+
+    for (size_t i = 0; i < sizeof unseen / sizeof unseen[0]; i++) {
+        if (code >= unseen[i].first && code <= unseen[i].last)
+            return true;
+    }
+    return false;
 }
 
 static char hex_digit(unsigned value)
@@ -173,7 +197,7 @@ void text_add_visible(struct text *text, const char *bytes, size_t length)
         size_t character = utf8_length(bytes + i, length - i);
         size_t step = character > 0 ? character : 1;
 
-        if (character == 0 || bytes[i] == '\\' || is_control(bytes + i, character))
+        if (character == 0 || bytes[i] == '\\' || is_control(code_of(bytes + i, character)))
             fits = add_hex_escapes(text, bytes + i, step);
         else
             fits = text_add_whole(text, bytes + i, step);
@@ -191,12 +215,13 @@ static char json_letter(char c)
     return found != NULL ? letters[found - plain] : '\0';
 }
 
-/* C1 is escaped as well: events end up on terminals. */
-static bool add_json_control(struct text *text, const char *character, size_t length)
+/* All of them are escaped: events end up on terminals. */
+static bool add_json_control(struct text *text, unsigned code)
 {
-    char letter = json_letter(character[0]);
-    unsigned code = (unsigned char)character[length - 1]; /* C2 xx encodes U+00xx */
-    char escape[6] = {'\\', 'u', '0', '0', hex_digit(code >> 4), hex_digit(code)};
+    char letter = code < 0x80 ? json_letter((char)code) : '\0';
+    char escape[6] = {
+        '\\',           'u', hex_digit(code >> 12), hex_digit(code >> 8), hex_digit(code >> 4),
+        hex_digit(code)};
 
     if (letter != '\0')
         return text_add_whole(text, (const char[]){'\\', letter}, 2);
@@ -213,8 +238,8 @@ void text_add_json(struct text *text, const char *bytes, size_t length)
 
         if (character == 0)
             fits = text_add_whole(text, "\xef\xbf\xbd", 3); /* U+FFFD */
-        else if (json_letter(bytes[i]) != '\0' || is_control(bytes + i, character))
-            fits = add_json_control(text, bytes + i, character);
+        else if (json_letter(bytes[i]) != '\0' || is_control(code_of(bytes + i, character)))
+            fits = add_json_control(text, code_of(bytes + i, character));
         else
             fits = text_add_whole(text, bytes + i, character);
         i += step;

@@ -32,12 +32,16 @@ void text_addv(struct text *text, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
 /*
- * Adds `bytes` fit for a terminal or a log: control bytes (C0, DEL, C1), backslashes and bytes that
- * are not valid UTF-8 become \xNN.
+ * Adds `bytes` fit for a terminal or a log: control characters (C0, DEL, C1, those that turn the
+ * direction of text, break lines or are not seen), backslashes and bytes that are not valid UTF-8
+ * become \xNN.
  */
 void text_add_visible(struct text *text, const char *bytes, size_t length);
 
-/* Adds `bytes` as the inside of a JSON string; bytes that are not valid UTF-8 become U+FFFD. */
+/*
+ * Adds `bytes` as the inside of a JSON string; bytes that are not valid UTF-8 become U+FFFD, and the
+ * same control characters \uNNNN.
+ */
 void text_add_json(struct text *text, const char *bytes, size_t length);
 
 /*

@@ -176,6 +176,13 @@ static enum exit_status store_file(struct load *load)
     const char *named =
         load->config_path != NULL ? load->config_path : load->environment.values[OPTION_CONFIG];
     const char *path = named != NULL ? named : REDISLOCK_CONFIG_FILE;
+
+    if (path[0] == '\0') {
+        log_error("%s: '' is not the path of a file",
+                  load->config_path != NULL ? "--config" : "REDISLOCK_CONFIG");
+        return load->config_path != NULL ? STATUS_USAGE : STATUS_CONFIG;
+    }
+
     struct config_file file;
     struct setting setting;
     enum exit_status status = config_file_open(&file, path, named != NULL);
@@ -225,14 +232,6 @@ static enum exit_status store_fallback(struct load *load)
     return setting_store(load->config, &setting);
 }
 
-static enum exit_status refused(const struct load *load, enum option_id one, enum option_id other)
-{
-    const enum config_source *by = load->given_by;
-    bool by_command_line = by[one] == SOURCE_COMMAND_LINE || by[other] == SOURCE_COMMAND_LINE;
-
-    return by_command_line ? STATUS_USAGE : STATUS_CONFIG;
-}
-
 static enum exit_status read_sentinel_password(struct load *load)
 {
     const struct setting *given = &load->sentinel_password_file;
@@ -257,21 +256,19 @@ static enum exit_status check_servers(const struct load *load)
         return STATUS_OK;
     for (size_t i = 1; i < config->server_count; i++) {
         for (size_t j = 0; j < i; j++) {
-            if (url_same_server(&config->servers[i], &config->servers[j])) {
-                log_error("--url: a server is named twice; a quorum needs independent servers");
-                return refused(load, OPTION_URL, OPTION_URL);
-            }
+            if (url_same_server(&config->servers[i], &config->servers[j]))
+                return setting_refuse_pair(
+                    load->given_by, OPTION_URL, OPTION_URL,
+                    "--url: a server is named twice; a quorum needs independent servers");
         }
     }
-    if (config->slots > 1) {
-        log_error("--slots counts on one server, not on a quorum of several");
-        return refused(load, OPTION_SLOTS, OPTION_URL);
-    }
-    if (config->wait_replicas > 0) {
-        log_error(
-            "--wait-replicas is for one server; the servers of a quorum vouch for each other");
-        return refused(load, OPTION_WAIT_REPLICAS, OPTION_URL);
-    }
+    if (config->slots > 1)
+        return setting_refuse_pair(load->given_by, OPTION_SLOTS, OPTION_URL,
+                                   "--slots counts on one server, not on a quorum of several");
+    if (config->wait_replicas > 0)
+        return setting_refuse_pair(
+            load->given_by, OPTION_WAIT_REPLICAS, OPTION_URL,
+            "--wait-replicas is for one server; those of a quorum vouch for each other");
     if (steps) {
         log_error("a token is of one server; with several use a command or --attach");
         return STATUS_USAGE;
@@ -284,8 +281,8 @@ static enum exit_status check_slots(const struct load *load)
 {
     if (!load->config->shared || load->config->slots == 0)
         return STATUS_OK;
-    log_error("--shared and --slots exclude each other");
-    return refused(load, OPTION_SHARED, OPTION_SLOTS);
+    return setting_refuse_pair(load->given_by, OPTION_SHARED, OPTION_SLOTS,
+                               "--shared and --slots exclude each other");
 }
 
 static enum exit_status store_all(struct load *load, int argc, char **argv)
@@ -369,7 +366,9 @@ enum exit_status config_load(struct config *config, int argc, char **argv, char 
 
     if (status != STATUS_OK || config->mode == MODE_HELP || config->mode == MODE_VERSION)
         return status;
-    status = operands_take(&load.operands, config, operands);
+    status = operands_check_words(load.given_by, config->mode);
+    if (status == STATUS_OK)
+        status = operands_take(&load.operands, config, operands);
     if (status == STATUS_OK)
         status = allocate_servers(config);
     if (status == STATUS_OK) {

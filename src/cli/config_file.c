@@ -10,7 +10,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/read_file.h"
+
+/* what some editors put in front of UTF-8 */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 static enum exit_status refuse_file(const char *path, const char *why)
 {
@@ -67,7 +71,7 @@ enum exit_status config_file_open(struct config_file *file, const char *path, bo
     }
     text[length] = '\0';
     file->text = text;
-    file->next = text;
+    file->next = text_after(text, BYTE_ORDER_MARK) != NULL ? text + strlen(BYTE_ORDER_MARK) : text;
     return STATUS_OK;
 }
 

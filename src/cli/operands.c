@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cli/options.h"
 
 static enum exit_status usage(const char *what)
 {
@@ -154,4 +155,27 @@ enum exit_status operands_take(struct operands *operands, struct config *config,
     default:
         return take_command(operands, config, rest);
     }
+}
+
+enum exit_status operands_check_words(const enum config_source *given_by, enum config_mode mode)
+{
+    static const struct {
+        enum option_id id;
+        enum config_mode mode;
+        enum config_mode other;
+        const char *where;
+    } words[] = {{OPTION_JSON, MODE_STATUS, MODE_LIST, "--status and --list"},
+                 {OPTION_WATCH, MODE_LIST, MODE_LIST, "--list"},
+                 {OPTION_FORCE, MODE_UNLOCK, MODE_UNLOCK, "--unlock"},
+                 {OPTION_PRINT, MODE_ATTACH, MODE_ATTACH, "--attach"}};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (given_by[words[i].id] == SOURCE_DEFAULT || mode == words[i].mode ||
+            mode == words[i].other)
+            continue;
+        log_error("--%s goes with %s only" OPERANDS_TRY_HELP, option_rows[words[i].id].name,
+                  words[i].where);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
 }

@@ -78,6 +78,9 @@ static enum exit_status add_server(struct config *config, const struct setting *
 
         if (one != NULL)
             url_redact(one, shown, sizeof shown);
+        if (one != NULL && text > setting->value && strstr(one, "://") == NULL)
+            why =
+                "stands behind a blank or comma but is no address; within one they are %20 and %2C";
         status = setting_refuse(setting, shown, why);
     } else {
         config->server_count++;

@@ -57,6 +57,30 @@ enum exit_status setting_refuse(const struct setting *setting, const char *shown
     return setting->source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
 }
 
+enum exit_status setting_refuse_pair(const enum config_source *given_by, enum option_id one,
+                                     enum option_id other, const char *why)
+{
+    char storage[256];
+    struct text message = TEXT_OVER(storage);
+    const enum option_id both[] = {one, other};
+    enum exit_status status = STATUS_CONFIG;
+
+    text_add(&message, why);
+    for (size_t i = 0; i < (one == other ? 1 : 2); i++) {
+        enum config_source source = given_by[both[i]];
+        char variable[OPTION_VARIABLE_MAX];
+
+        option_variable(&option_rows[both[i]], variable);
+        if (source == SOURCE_COMMAND_LINE)
+            status = STATUS_USAGE;
+        else if (source == SOURCE_ENVIRONMENT || source == SOURCE_FILE)
+            text_addf(&message, "; %s is set in the %s", variable,
+                      source == SOURCE_FILE ? "file" : "environment");
+    }
+    log_error("%s", message.at);
+    return status;
+}
+
 /* The field of a row; its type follows from the row's kind. */
 static void *field_of(struct config *config, const struct option_row *row)
 {

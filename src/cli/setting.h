@@ -39,4 +39,13 @@ enum exit_status setting_store(struct config *config, const struct setting *sett
  */
 enum exit_status setting_refuse(const struct setting *setting, const char *shown, const char *why);
 
+/*
+ * Prints the one line that refuses two options (or one, given twice) that do not go together: `why`,
+ * and of those that the environment or the file has set, where: who gave the other one on the command
+ * line may not know. `given_by` is the source of each option. Returns as setting_refuse; the command
+ * line counts where it gave one of them.
+ */
+enum exit_status setting_refuse_pair(const enum config_source *given_by, enum option_id one,
+                                     enum option_id other, const char *why);
+
 #endif

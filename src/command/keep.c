@@ -4,6 +4,7 @@
  */
 #include "command/keep.h"
 
+#include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -140,6 +141,11 @@ int keep_start(struct keep *keep, int stop_timer, int kill_timer)
     const struct keeper_work work = {turn, keep};
     if (keep->lost_fd >= 0 && keeper_start(&keep->keeper, &work))
         return keep->lost_fd;
+    int error = errno;
+    if (keep->lost_fd >= 0)
+        close(keep->lost_fd);
+    keep->lost_fd = -1;
+    errno = error;
     return -1;
 }
 

@@ -86,8 +86,11 @@ static int start_keeper(void *context, int stop_timer, int kill_timer)
 {
     struct run *run = context;
     int fd = keep_start(&run->keep, stop_timer, kill_timer);
-    if (fd < 0)
-        log_error("cannot start the thread that extends the lock: %s", strerror(errno));
+    if (fd < 0 && !run->keep.told) {
+        log_warning("cannot start the thread that extends the lock: %s; trying again",
+                    strerror(errno));
+        run->keep.told = true; /* its first extension will tell the end of it */
+    }
     return fd;
 }
 

@@ -189,6 +189,7 @@ static int check_own_run(const struct config *config)
         log_error("TOKEN is missing, and this is not a command that redislock runs");
         return STATUS_USAGE;
     }
+    log_setup(&(const struct log_settings){own.name, config->log_format, config->verbose});
     struct lease lease = {.ttl_ms = config->ttl_ms};
     struct taking_servers servers;
     taking_name_servers(&servers, config);

@@ -17,8 +17,12 @@ struct supervisor {
     struct supervisor_outcome *outcome;
     struct descendants job;
     struct guard guard;
-    bool settled; /* lease timers and guard exist */
+    bool settled;       /* lease timers and guard exist */
+    bool refusal_told;  /* that there were no timers */
+    bool guard_missing; /* it could not be started; to be tried again */
     bool child_gone;
+    bool
+        child_stopped; /* by somebody else's signal, in a group of its own; perhaps continued since */
     bool stopping;
     bool killing;
     bool told_to_stop; /* TSTP was forwarded */
@@ -47,7 +51,8 @@ bool inside_drains(const struct supervisor *s);
 
 /*
  * Makes the lease's timers, which take the place of `stop_at`, and starts the guard. Once; where the
- * system gives no timers the loop goes on keeping `stop_at`, and `settled` stays false.
+ * system gives no timers the loop goes on keeping `stop_at`, and `settled` stays false: to be tried again.
+ * Later it starts the guard that could not be started then, or whose successor could not.
  */
 void inside_settle(struct supervisor *s);
 

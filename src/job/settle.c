@@ -7,9 +7,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+
+#define AGAIN_MS 500 /* after the system had no process for us */
 
 bool inside_lease_kills(const struct supervisor *s)
 {
@@ -37,10 +40,17 @@ void inside_start_guard(struct supervisor *s)
                                     .marker = s->plan->marker};
     struct guard guard;
     if (!guard_start(&guard, &plan)) {
-        log_warning("cannot start the guard: %s; a killed redislock could leave processes behind",
-                    strerror(errno));
+        if (!s->guard_missing)
+            log_warning(
+                "cannot start the guard: %s; a killed redislock could leave processes behind",
+                strerror(errno));
+        s->guard_missing = true;
+        s->settle_at = clock_boot_ms() + AGAIN_MS;
         return;
     }
+    if (s->guard_missing)
+        log_notice("the guard has been started");
+    s->guard_missing = false;
     guard_end(&s->guard);
     s->guard = guard;
 }
@@ -55,17 +65,32 @@ void inside_guard_failed(struct supervisor *s, bool reaped)
     inside_start_guard(s);
 }
 
+static bool make_timers(struct supervisor *s)
+{
+    s->stop_timer = clock_timer_open();
+    s->kill_timer = s->stop_timer >= 0 ? clock_timer_open() : -1;
+    if (s->kill_timer < 0 && s->stop_timer >= 0) {
+        int error = errno;
+        close(s->stop_timer);
+        s->stop_timer = -1;
+        errno = error;
+    }
+    return s->kill_timer >= 0;
+}
+
 void inside_settle(struct supervisor *s)
 {
     const struct supervisor_lease *lease = &s->plan->lease;
     s->settle_at = CLOCK_NEVER;
+    if (s->settled && s->guard_missing && (!s->child_gone || inside_drains(s)))
+        inside_start_guard(s);
     if (s->settled)
         return;
     if (lease->extend_at_ms != CLOCK_NEVER) {
-        s->stop_timer = clock_timer_open();
-        s->kill_timer = clock_timer_open();
-        if (s->stop_timer < 0 || s->kill_timer < 0) {
-            log_warning("cannot make timers for the lease: %s", strerror(errno));
+        if (!make_timers(s)) {
+            if (!s->refusal_told)
+                log_warning("cannot make timers for the lease: %s; trying again", strerror(errno));
+            s->refusal_told = true;
             return; /* the loop goes on keeping stop_at; without timers nothing will extend */
         }
         clock_timer_set(s->stop_timer, lease->stop_at_ms);

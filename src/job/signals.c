@@ -8,12 +8,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static const int fatal[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 static const int forwarded[] = {SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
-/* never acted on, but they must not strike: our own writes, and a terminal that is not ours */
-static const int silent[] = {SIGPIPE, SIGTTIN, SIGTTOU};
+/* never acted on, but they must not strike: our own writes (to a closed pipe, beyond the limit of a
+   file), and a terminal that is not ours */
+static const int silent[] = {SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU};
 
 static void add(sigset_t *set, const int *signals, size_t count)
 {
@@ -30,20 +33,12 @@ static bool is_ignored(int signal)
 /* The first descriptor we open tells whether 0, 1 and 2 are taken: the lowest free one is given. */
 static int above_stdio(int fd)
 {
-    while (fd >= 0 && fd <= STDERR_FILENO) {
-        int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-        close(fd);
-        if (moved < 0)
-            return -1;
-        int filler; /* fills the lowest gap; the child sees it closed, as the caller had it */
-        do
-            filler = open("/dev/null", O_RDWR | O_CLOEXEC);
-        while (filler >= 0 && filler < STDERR_FILENO);
-        if (filler > STDERR_FILENO)
-            close(filler);
-        fd = moved;
-    }
-    return fd;
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(fd);
+    descriptor_fill_standard();
+    return moved;
 }
 
 bool signals_open(struct signals *signals)
@@ -94,15 +89,22 @@ bool signals_next(const struct signals *signals, struct signalfd_siginfo *info)
     }
 }
 
+bool signals_is_fatal(int signal)
+{
+    for (size_t i = 0; i < LENGTH(fatal); i++)
+        if (signal == fatal[i])
+            return true;
+    return false;
+}
+
 int signals_fatal(const struct signals *signals)
 {
     struct signalfd_siginfo info;
     while (signals_next(signals, &info)) {
         /* others come as well just before the child runs: a USR1, or the CHLD of a child that this
            process had before it became redislock */
-        for (size_t i = 0; i < LENGTH(fatal); i++)
-            if (info.ssi_signo == (uint32_t)fatal[i])
-                return fatal[i];
+        if (signals_is_fatal((int)info.ssi_signo))
+            return (int)info.ssi_signo;
     }
     return 0;
 }

@@ -21,10 +21,13 @@ struct signals {
 };
 
 /*
- * Blocks, and opens the descriptor (close-on-exec, never 0, 1 or 2: where one of those is closed
- * /dev/null takes its place, not visible to the child). false with errno.
+ * Blocks, and opens the descriptor (close-on-exec, never 0, 1 or 2: those that are closed
+ * are filled, see base/descriptor.h). false with errno.
  */
 bool signals_open(struct signals *signals);
+
+/* Whether it is one of those that ask a program to end: HUP, INT, QUIT, TERM. */
+bool signals_is_fatal(int signal);
 
 /* The next signal that ends the run before it began, or 0; others are dropped. */
 int signals_fatal(const struct signals *signals);

@@ -30,6 +30,7 @@
     500 /* a job that ends sooner pays for no guard; at most a sixth of the lease */
 #define LOST_GRACE_MS 1000
 #define SWEEP_MS      10
+#define AGAIN_MS      100 /* after the system had no keeper for us */
 
 static int64_t sooner(int64_t a, int64_t b)
 {
@@ -122,6 +123,8 @@ static void start_keeper(struct supervisor *s)
     s->keeper_at = CLOCK_NEVER;
     if (s->settled)
         s->lost_fd = lease->start_keeper(lease->context, s->stop_timer, s->kill_timer);
+    if (s->lost_fd < 0 && !s->stopping) /* what the system refuses now it may give in time */
+        s->keeper_at = clock_boot_ms() + AGAIN_MS;
 }
 
 static void sweep(struct supervisor *s)
@@ -146,6 +149,15 @@ static void stop_with_child(struct supervisor *s)
     kill(s->plan->self, SIGSTOP);
     if (!inside_is_overdue(s))
         signal_group(s, SIGCONT); /* where only we were continued; a second CONT does no harm */
+}
+
+/* In a group of its own it stays so until it is told to end: no shell knows of it. */
+static void child_stopped(struct supervisor *s, int signal)
+{
+    s->child_stopped = true;
+    if (signal == SIGTTIN || signal == SIGTTOU)
+        log_warning("the command has stopped, because it wants the terminal; it has that with "
+                    "--foreground");
 }
 
 static void child_ended(struct supervisor *s, int status)
@@ -192,6 +204,8 @@ static void reap(struct supervisor *s)
         if (pid == s->plan->child && WIFSTOPPED(status)) {
             if (!s->plan->own_group || s->told_to_stop)
                 stop_with_child(s);
+            else
+                child_stopped(s, WSTOPSIG(status));
         } else if (pid == s->plan->child)
             child_ended(s, status);
         else if (pid == s->guard.pid)
@@ -213,6 +227,16 @@ static bool child_has_it(const struct supervisor *s, const struct signalfd_sigin
     return !hangup || getsid(0) != s->plan->self;
 }
 
+/* What asks it to end has gone out, but a stopped process takes no other signal. */
+static void continue_stopped(struct supervisor *s)
+{
+    reap(s); /* that it has stopped may not have been told yet: lower signals are told first */
+    if (!s->child_stopped || s->child_gone || inside_is_overdue(s))
+        return;
+    s->child_stopped = false;
+    signal_group(s, SIGCONT);
+}
+
 static void forward(struct supervisor *s, const struct signalfd_siginfo *info)
 {
     if (child_has_it(s, info))
@@ -223,6 +247,8 @@ static void forward(struct supervisor *s, const struct signalfd_siginfo *info)
         return; /* nothing may run any more */
     log_info("forwarding signal %d to the command", (int)info->ssi_signo);
     signal_group(s, (int)info->ssi_signo);
+    if (signals_is_fatal((int)info->ssi_signo))
+        continue_stopped(s);
 }
 
 static void take_signals(struct supervisor *s)

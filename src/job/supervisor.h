@@ -31,7 +31,8 @@ struct supervisor_lease {
     bool kills;           /* false: --on-lost warn, deadlines are only told */
     /*
      * Starts what extends, which from now on pushes both timers on. Returns a descriptor that
-     * becomes readable on a definite loss, or -1: nothing extends, the deadlines stand.
+     * becomes readable on a definite loss, or -1: nothing extends, the deadlines stand, and it is
+     * called again a little later.
      */
     int (*start_keeper)(void *context, int stop_timer, int kill_timer);
     /* Told once: the child is being stopped (or would be, where the lease does not kill). */

@@ -39,6 +39,8 @@ static void test_lines(void)
     CHECK_STRING(takes(WORDS(RUN), NO_WORDS, "REDISLOCK_USER=' a '\n")->user, " a ",
                  "quotes keep blanks");
     CHECK_STRING(takes(WORDS(RUN), NO_WORDS, "REDISLOCK_USER=a=b\n")->user, "a=b", "a second =");
+    CHECK_STRING(takes(WORDS(RUN), NO_WORDS, "\xef\xbb\xbfREDISLOCK_USER=a\n")->user, "a",
+                 "a byte order mark does not count");
 }
 
 static void test_bad_lines(void)
@@ -48,6 +50,8 @@ static void test_bad_lines(void)
     refuses(WORDS(RUN), NO_WORDS, "REDISLOCK_TLL=5\n", STATUS_CONFIG,
             "conf:1: 'REDISLOCK_TLL' is not a setting\n");
     refuses(WORDS(RUN), NO_WORDS, "TTL=5\n", STATUS_CONFIG, "conf:1: 'TTL' is not a setting\n");
+    refuses(WORDS(RUN), NO_WORDS, "#\n\xef\xbb\xbfTTL=5\n", STATUS_CONFIG,
+            "conf:2: '\\xef\\xbb\\xbfTTL' is not a setting\n");
     refuses(WORDS(RUN), NO_WORDS, "=5\n", STATUS_CONFIG, "conf:1: '' is not a setting\n");
     refuses(WORDS(RUN), NO_WORDS, "export REDISLOCK_TTL=5\n", STATUS_CONFIG, "is not a setting\n");
     refuses(WORDS(RUN), NO_WORDS, "REDISLOCK_NAME=x\n", STATUS_CONFIG,
@@ -87,7 +91,7 @@ static void test_which_file(void)
     load_raw(WORDS(RUN), WORDS(variable));
     refused(STATUS_CONFIG, "missing: cannot be used");
     load_raw(WORDS(RUN), WORDS("REDISLOCK_CONFIG="));
-    refused(STATUS_CONFIG, "No such file or directory\n");
+    refused(STATUS_CONFIG, "REDISLOCK_CONFIG: '' is not the path of a file\n");
     refuses(WORDS("--config", in_folder("."), RUN), NO_WORDS, "", STATUS_CONFIG,
             "Is a directory\n");
 }

@@ -138,6 +138,13 @@ static void test_visible(void)
     VISIBLE("\xc2\x9b"
             "31m",
             "\\xc2\\x9b31m", "C1 (CSI) as UTF-8");
+    VISIBLE("\xe2\x80\xae"
+            "gol",
+            "\\xe2\\x80\\xaegol", "what turns the direction");
+    VISIBLE("\xe2\x80\xa8\xe2\x81\xa6\xd8\x9c", "\\xe2\\x80\\xa8\\xe2\\x81\\xa6\\xd8\\x9c",
+            "a line separator, an isolate, a mark");
+    VISIBLE("\xef\xbb\xbf\xe2\x80\x8b", "\\xef\\xbb\\xbf\\xe2\\x80\\x8b", "what nobody sees");
+    VISIBLE("\xe2\x80\x8d\xe2\x80\x90", "\xe2\x80\x8d\xe2\x80\x90", "a joiner and a hyphen stay");
     VISIBLE("\xc2\x80\xc2\x9f", "\\xc2\\x80\\xc2\\x9f", "the ends of C1");
     VISIBLE("\xc2\xa0", "\xc2\xa0", "the first character behind C1 stays");
     VISIBLE("\x9b", "\\x9b", "C1 as a lone byte");
@@ -184,6 +191,7 @@ static void test_json(void)
     JSON("\x01\x1f", "\\u0001\\u001f", "controls without");
     JSON("a\0b", "a\\u0000b", "NUL");
     JSON("\x7f\xc2\x9b", "\\u007f\\u009b", "DEL and C1");
+    JSON("\xe2\x80\xae\xef\xbb\xbf", "\\u202e\\ufeff", "what turns the direction, or is not seen");
     JSON("\xc3\xa9\xf0\x9f\x94\x92", "\xc3\xa9\xf0\x9f\x94\x92", "UTF-8 stays");
     JSON("a\xff"
          "b",
