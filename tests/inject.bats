@@ -118,6 +118,18 @@ attached() {
     inject attached 0 ""
 }
 
+# --- A call that takes too long ----------------------------------------------------------------------
+
+@test "a fork that is held up beyond the lease begins nothing: the lock is taken again" {
+    run --separate-stderr strace -f -qq -o /dev/null -e trace=vfork \
+        -e inject=vfork:delay_enter=3000000:when=1 "$REDISLOCK_BIN" -t 1500ms job -- \
+        sh -c 'echo "$REDISLOCK_FENCE"; exit 7'
+    assert_status 7
+    assert_one_line "the lease was over before 'sh' could be started; taking the lock again"
+    assert_output "$(rcli hget 'lock:{lock:job}:state' fence)"
+    assert_no_key lock:job
+}
+
 # --- Without strace --------------------------------------------------------------------------------
 
 @test "too few descriptors, whatever their number: refused, or run to its end" {

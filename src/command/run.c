@@ -29,6 +29,7 @@ struct run {
     struct taking taking;
     struct keep keep;
     bool loss_told;
+    bool aged; /* the lease was over before the command could begin: once more */
 };
 
 static void tell_reason(const struct run *run, const char *what, const char *reason, int signal)
@@ -169,6 +170,10 @@ static int not_started(const struct run *run, enum spawn_result result)
     case SPAWN_NOT_EXECUTABLE:
         log_error("cannot run '%s': %s", command, strerror(errno));
         return STATUS_NOT_EXECUTABLE;
+    case SPAWN_TOO_LATE:
+        log_warning("the lease was over before '%s' could be started; taking the lock again",
+                    command);
+        return STATUS_LOST;
     case SPAWN_OK:
     case SPAWN_NO_PROCESS:
     default:
@@ -179,19 +184,23 @@ static int not_started(const struct run *run, enum spawn_result result)
 
 static int run_child(struct run *run, const struct child_environment *environment)
 {
-    const struct spawn_request request = {run->config->command, environment->entries,
-                                          &run->taking.signals, run->taking.pid,
-                                          !run->config->foreground};
     struct supervisor_plan plan = plan_for(run, environment);
+    const struct spawn_request request = {.argv = run->config->command,
+                                          .environment = environment->entries,
+                                          .signals = &run->taking.signals,
+                                          .self = run->taking.pid,
+                                          .own_group = plan.own_group,
+                                          .not_after_ms = plan.lease.stop_at_ms};
     int status =
         taking_interrupted(&run->taking); /* the last moment at which a signal is ours alone */
     if (status == STATUS_OK) {
         enum spawn_result result = spawn_child(&request, &plan.child);
+        run->aged = result == SPAWN_TOO_LATE;
         if (result != SPAWN_OK)
             status = not_started(run, result);
     }
     if (status != STATUS_OK) {
-        taking_release(&run->taking, NULL, false);
+        taking_release(&run->taking, NULL, run->aged);
         return status;
     }
     taking_tell(&run->taking, "started", "pid", plan.child);
@@ -225,10 +234,14 @@ int command_run(const struct config *config)
     struct run run = {.config = config};
     bool skip = false;
     int status = taking_open(&run.taking, config, getpid(), config->command[0]);
-    if (status == STATUS_OK)
-        status = taking_acquire(&run.taking, &skip);
-    if (status == STATUS_OK)
-        status = run_job(&run);
+    bool opened = status == STATUS_OK;
+    do {
+        run.aged = false;
+        if (opened)
+            status = taking_acquire(&run.taking, &skip);
+        if (status == STATUS_OK)
+            status = run_job(&run);
+    } while (run.aged);
     if (skip)
         status = STATUS_OK;
     taking_tell(&run.taking, "ended", "status", status);

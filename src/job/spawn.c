@@ -11,6 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
+#define TOO_LATE (-1) /* no errno */
+
 static void become_child(const struct spawn_request *request)
 {
     if (request->own_group)
@@ -24,7 +28,6 @@ static void become_child(const struct spawn_request *request)
         sigaction(SIGCHLD, &action, NULL);
     }
     sigprocmask(SIG_SETMASK, &request->signals->original_mask, NULL);
-    execvpe(request->argv[0], request->argv, request->environment);
 }
 
 static int status_of_exec_failure(int error)
@@ -43,7 +46,10 @@ enum spawn_result spawn_child(const struct spawn_request *request, pid_t *pid)
     pid_t child = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
     if (child == 0) {
         become_child(request);
-        failure = errno;
+        bool late = clock_boot_ms() >= request->not_after_ms; /* the fork was held up */
+        if (!late)
+            execvpe(request->argv[0], request->argv, request->environment);
+        failure = late ? TOO_LATE : errno;
         _exit(status_of_exec_failure(errno));
     }
     if (child < 0)
@@ -55,6 +61,8 @@ enum spawn_result spawn_child(const struct spawn_request *request, pid_t *pid)
     int error = failure;
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         continue;
+    if (error == TOO_LATE)
+        return SPAWN_TOO_LATE;
     errno = error;
     return error == ENOENT ? SPAWN_NOT_FOUND : SPAWN_NOT_EXECUTABLE;
 }

@@ -5,6 +5,7 @@
 #define REDISLOCK_JOB_SPAWN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "job/signals.h"
@@ -15,13 +16,16 @@ struct spawn_request {
     const struct signals *signals;
     pid_t self;     /* this process */
     bool own_group; /* a process group of its own, with the child as its leader */
+    int64_t
+        not_after_ms; /* from then on (clock_boot_ms) nothing may begin; CLOCK_NEVER: no such time */
 };
 
 enum spawn_result {
     SPAWN_OK,
     SPAWN_NOT_FOUND,      /* errno ENOENT from exec */
     SPAWN_NOT_EXECUTABLE, /* any other errno from exec */
-    SPAWN_NO_PROCESS      /* the system has no process for us */
+    SPAWN_NO_PROCESS,     /* the system has no process for us */
+    SPAWN_TOO_LATE        /* the process was there after `not_after_ms`, and has begun nothing */
 };
 
 /*
