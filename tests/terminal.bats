@@ -116,7 +116,7 @@ expect ready-42
 send \x1a
 expect Stopped
 expect =>
-line bg; P=$!; touch $LOG.go; wait $P; echo "waited-$?"
+line bg; P=$!; touch $LOG.go & wait $P; echo "waited-$?"
 expect done-42
 expect waited-4
 line redis-cli -s $SOCK exists lock:k | sed 's/^/locked /'
