@@ -21,8 +21,7 @@ struct supervisor {
     bool refusal_told;  /* that there were no timers */
     bool guard_missing; /* it could not be started; to be tried again */
     bool child_gone;
-    bool
-        child_stopped; /* by somebody else's signal, in a group of its own; perhaps continued since */
+    bool child_stopped; /* in a group of its own, where no shell continues it; or it was */
     bool stopping;
     bool killing;
     bool told_to_stop; /* TSTP was forwarded */

@@ -14,10 +14,9 @@ struct spawn_request {
     char *const *argv;        /* NULL-terminated; argv[0] is looked up in PATH */
     char *const *environment; /* NULL-terminated, complete */
     const struct signals *signals;
-    pid_t self;     /* this process */
-    bool own_group; /* a process group of its own, with the child as its leader */
-    int64_t
-        not_after_ms; /* from then on (clock_boot_ms) nothing may begin; CLOCK_NEVER: no such time */
+    pid_t self;           /* this process */
+    bool own_group;       /* a process group of its own, with the child as its leader */
+    int64_t not_after_ms; /* on clock_boot_ms, when nothing may begin any more; or CLOCK_NEVER */
 };
 
 enum spawn_result {
