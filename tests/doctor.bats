@@ -141,7 +141,7 @@ works() {
     rcli config set save '3600 1' >/dev/null
     doctor --connect-timeout 300ms
     verdict warning 'the last background save failed'
-    verdict failure 'cannot acquire a lock: .*MISCONF'
+    verdict failure 'cannot acquire an exclusive lock: .*MISCONF'
     assert_status 69
 }
 
@@ -167,7 +167,7 @@ save_failed() {
     doctor --connect-timeout 300ms
     assert_status 69
     verdict warning 'memory is over 90 % full'
-    verdict failure 'cannot acquire a lock: .*OOM'
+    verdict failure 'cannot acquire an exclusive lock: .*OOM'
 }
 
 @test "a replica is a failure: name the master; a master with replicas is a warning" {
@@ -178,7 +178,7 @@ save_failed() {
     doctor --connect-timeout 300ms
     assert_status 69
     verdict failure 'it is a slave, not a master: name the master in --url'
-    verdict failure 'cannot acquire a lock: .*READONLY'
+    verdict failure 'cannot acquire an exclusive lock: .*READONLY'
     redis_use own
     doctor
     assert_status 0
@@ -245,7 +245,7 @@ replicates() {
 nobody|sesame|WRONGPASS .*; look at the name
 off|sesame|WRONGPASS .*; look at the name
 cron|wrong|WRONGPASS .*; look at the name
-narrow|sesame|cannot acquire a lock: .*NOPERM.*; give the user the rights that redislock\(1\) lists
+narrow|sesame|cannot acquire an exclusive lock: .*NOPERM.*; give the user the rights that redislock\(1\) lists
 END
     unset REDISLOCK_USER
     redis_use main
@@ -368,7 +368,7 @@ lines_of_page() {
         acl_user $rule
         as_user doctor
         assert_status 77
-        verdict failure 'cannot (acquire|extend|refuse|release) a lock: .*(NOPERM|can.t run|permissions|ACL)'
+        verdict failure 'cannot (acquire|extend|refuse|release) an exclusive lock: .*(NOPERM|can.t run|permissions|ACL)'
         immortal=$(immortal_keys)
         [[ -z $immortal ]] || fail "with $rule left without expiry: $immortal"
         rcli flushall >/dev/null
@@ -376,7 +376,7 @@ lines_of_page() {
     acl_user resetkeys '~other:*'
     as_user doctor
     assert_status 77
-    verdict failure 'cannot acquire a lock: .*(NOPERM|keys)'
+    verdict failure 'cannot acquire an exclusive lock: .*(NOPERM|keys)'
 }
 
 @test "--doctor tries the prefix and the TTL that jobs would use" {

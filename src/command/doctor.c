@@ -22,7 +22,8 @@
 struct trial {
     struct examination *examination;
     struct lock_settings settings;
-    bool polls; /* a waiter could not listen */
+    bool polls;       /* a waiter could not listen */
+    const char *what; /* is tried: "an exclusive lock" */
 };
 
 static int status_of(const struct config *config, enum lock_result result)
@@ -59,7 +60,7 @@ static bool passed(const struct trial *trial, const struct lock *lock, const cha
         return true;
     char storage[64];
     struct text what = TEXT_OVER(storage);
-    text_addf(&what, "cannot %s a lock", step);
+    text_addf(&what, "cannot %s %s", step, trial->what);
     examine_refusal(trial->examination, status_of(trial->examination->config, result), what.at,
                     lock_why(lock));
     return false;
@@ -101,7 +102,7 @@ static void try_waiting(struct trial *trial)
     lock_close(other);
 }
 
-static void try_lock(struct trial *trial, struct lock *lock, const char *what)
+static void try_lock(struct trial *trial, struct lock *lock)
 {
     struct deadline deadline = in_time(trial);
     if (!passed(trial, lock, "acquire", lock_acquire(lock, false, &deadline), LOCK_OK)) {
@@ -117,7 +118,7 @@ static void try_lock(struct trial *trial, struct lock *lock, const char *what)
                   LOCK_OK) &&
            good;
     if (good)
-        examine_ok("%s lock can be acquired, extended and released", what);
+        examine_ok("%s can be acquired, extended and released", trial->what);
     lock_forget(lock);
 }
 
@@ -127,7 +128,9 @@ static void try_mode(struct examination *examination, const struct taking_server
     const struct config *config = examination->config;
     if (examination->lease == NULL)
         return;
-    struct trial trial = {examination, taking_settings(config, examination->lease, servers), false};
+    struct trial trial = {.examination = examination,
+                          .settings = taking_settings(config, examination->lease, servers),
+                          .what = what};
     trial.settings.pid = getpid();
     trial.settings.name = name;
     trial.settings.mode = mode;
@@ -135,7 +138,7 @@ static void try_mode(struct examination *examination, const struct taking_server
     trial.settings.min_hold_ms = 0;
     struct lock *lock = lock_open(&trial.settings);
     if (lock != NULL)
-        try_lock(&trial, lock, what);
+        try_lock(&trial, lock);
     lock_close(lock);
 }
 
@@ -161,9 +164,9 @@ static void examine_one(struct examination *examination, const struct client_set
         examine_failure(examination, STATUS_OS, "out of memory");
     } else if (examine_connection(examination)) {
         examine_server(examination);
-        try_mode(examination, &alone, name.at, LOCK_MODE_EXCLUSIVE, "an exclusive");
+        try_mode(examination, &alone, name.at, LOCK_MODE_EXCLUSIVE, "an exclusive lock");
         if (!examination->time_refused)
-            try_mode(examination, &alone, name.at, LOCK_MODE_SHARED, "a shared");
+            try_mode(examination, &alone, name.at, LOCK_MODE_SHARED, "a shared lock");
     }
     client_close(examination->client);
 }
@@ -185,7 +188,7 @@ static void examine_quorum(struct examination *examination, const struct taking_
         return;
     make_scratch_name(&name);
     examination->status = STATUS_OK;
-    try_mode(examination, servers, name.at, LOCK_MODE_EXCLUSIVE, "on a majority, an exclusive");
+    try_mode(examination, servers, name.at, LOCK_MODE_EXCLUSIVE, "an exclusive lock on a majority");
     if (examination->status == STATUS_OK && status != STATUS_OK)
         examine_warning("a majority works without the servers that failed above: mend them "
                         "before another fails");
