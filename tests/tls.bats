@@ -205,7 +205,9 @@ END
 
 @test "a client certificate or CA file that cannot be used is said before anything is sent" {
     refused_for "cannot use the key" --cert "$CERTS/client.crt" --key "$CERTS/good.key"
-    refused_for "cannot use the certificate" --cert "$CERTS/client.key" --key "$CERTS/client.key"
+    refused_for "cannot use the key .*client.crt: the file has none; check .*--key" --cert "$CERTS/client.crt"
+    refused_for "cannot use the certificate .*client.key: the file has none" --cert "$CERTS/client.key" \
+        --key "$CERTS/client.key"
     printf 'nonsense\n' >"$ROOM/empty.crt"
     refused_for "cannot read the trusted certificates" --cacert "$ROOM/empty.crt"
     run --separate-stderr secure --cacert "$ROOM/nowhere.crt" job -- true

@@ -133,7 +133,7 @@ int report_failure(const struct config *config, const char *why, enum lock_resul
         log_error("%s; a quorum needs independent servers", why);
         return report_servers_status(config);
     case LOCK_UNTRUSTED:
-        log_error("%s; check --cacert, --cert and --sni", why);
+        log_error("%s; check --cacert, --cert, --key and --sni", why);
         return STATUS_DENIED;
     case LOCK_TOO_FEW_REPLICAS:
         log_error("%s", why);

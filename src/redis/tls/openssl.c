@@ -74,7 +74,10 @@ static BIO *make_bio(struct tls_session *session, int fd)
 
 static void add_openssl_reason(struct text *why, const char *otherwise)
 {
-    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+    unsigned long error = ERR_peek_last_error();
+    const char *reason = ERR_reason_error_string(error);
+    if (error != 0 && ERR_GET_REASON(error) == ERR_R_PEM_LIB)
+        reason = "the file has none"; /* in OpenSSL's words: PEM lib */
     text_add(why, reason != NULL ? reason : otherwise);
     ERR_clear_error();
 }
