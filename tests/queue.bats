@@ -515,7 +515,7 @@ all_listen() {
 
 @test "Redis restarts without its data: the holder puts its lock back before a waiter takes it" {
     local one two told ttl
-    ttl=$(lease 6000) # a restart takes a second where there is much to do
+    ttl=6000ms # a restart takes a second where there is much to do
     redis_start fresh
     redis_use fresh
     hold holder -t "$ttl" job
