@@ -218,13 +218,18 @@ static void test_other_passwords(void)
             "redislock-password' cannot be used: its first line is empty\n");
 }
 
-static void *write_late(void *end)
+struct late_writer {
+    int fd;
+    ssize_t written; /* the checks are the main thread's */
+};
+
+static void *write_late(void *context)
 {
-    int fd = *(int *)end;
+    struct late_writer *writer = context;
 
     usleep(50000); /* most likely the reader is there first; right in either order */
-    CHECK_INT(write(fd, "from pipe\n", 10), 10, "the writer writes");
-    close(fd);
+    writer->written = write(writer->fd, "from pipe\n", 10);
+    close(writer->fd);
     return NULL;
 }
 
@@ -233,18 +238,22 @@ static void test_password_pipe(void)
 {
     int ends[2];
     char path[64];
-    pthread_t writer;
+    pthread_t thread;
+    struct late_writer writer;
     struct secret password = SECRET_NONE;
     const char *why = NULL;
 
-    if (!CHECK(pipe(ends) == 0 && pthread_create(&writer, NULL, write_late, &ends[1]) == 0,
-               "a pipe"))
+    if (!CHECK(pipe(ends) == 0, "a pipe"))
+        return;
+    writer.fd = ends[1];
+    if (!CHECK(pthread_create(&thread, NULL, write_late, &writer) == 0, "a writer"))
         return;
     snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
 
     bool good = password_read(path, &password, &why);
 
-    pthread_join(writer, NULL);
+    pthread_join(thread, NULL);
+    CHECK_INT(writer.written, 10, "the writer writes");
     CHECK(good, "a password from a pipe is waited for");
     CHECK_STRING(password.bytes, "from pipe", "and read");
     secret_wipe(&password);
