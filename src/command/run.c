@@ -29,7 +29,7 @@ struct run {
     struct taking taking;
     struct keep keep;
     bool loss_told;
-    bool aged; /* the lease was over before the command could begin: once more */
+    bool aged; /* the lease was over before the command could begin */
 };
 
 static void tell_reason(const struct run *run, const char *what, const char *reason, int signal)
@@ -229,19 +229,26 @@ static int run_job(struct run *run)
     return status;
 }
 
+/* A lease that was over before the command could begin is no run: the lock is taken once more. */
+static int take_and_run(struct run *run, bool *skip)
+{
+    int status;
+    do {
+        run->aged = false;
+        status = taking_acquire(&run->taking, skip);
+        if (status == STATUS_OK)
+            status = run_job(run);
+    } while (run->aged);
+    return status;
+}
+
 int command_run(const struct config *config)
 {
     struct run run = {.config = config};
     bool skip = false;
     int status = taking_open(&run.taking, config, getpid(), config->command[0]);
-    bool opened = status == STATUS_OK;
-    do {
-        run.aged = false;
-        if (opened)
-            status = taking_acquire(&run.taking, &skip);
-        if (status == STATUS_OK)
-            status = run_job(&run);
-    } while (run.aged);
+    if (status == STATUS_OK)
+        status = take_and_run(&run, &skip);
     if (skip)
         status = STATUS_OK;
     taking_tell(&run.taking, "ended", "status", status);

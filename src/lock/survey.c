@@ -165,7 +165,7 @@ static enum server_error send_step(const struct observer *observer, const struct
     text_add_char(&pattern, '*');
     const char *const words[] = {"SCAN", cursor.at, "MATCH", pattern.at, "COUNT", SCAN_COUNT};
     const size_t lengths[] = {4, cursor.length, 5, pattern.length, 5, strlen(SCAN_COUNT)};
-    const struct client_command commands[2] = {{6, words, lengths, false}, TOPOLOGY_INFO};
+    const struct client_command commands[2] = {{6, words, lengths}, TOPOLOGY_INFO};
     const struct reply *replies[2] = {NULL, NULL};
     bool sure = walk->knows_id && client_connection(observer->asked) == walk->connection;
     bool begins = walk->cursor == 0 && walk->restarts == 0;

@@ -259,9 +259,9 @@ static enum server_error login_first(struct client *client, const struct deadlin
 }
 
 static const struct client_command asking = {1, (const char *const[]){"ASKING"},
-                                             (const size_t[]){6}, false};
+                                             (const size_t[]){6}};
 static const struct client_command unsubscribe = {1, (const char *const[]){"UNSUBSCRIBE"},
-                                                  (const size_t[]){11}, false};
+                                                  (const size_t[]){11}};
 
 /* Whether ASKING goes before command `i`: inside a transaction it would become a part of that. */
 static bool needs_asking(const struct client *client, const struct client_command *commands, int i)
@@ -327,7 +327,6 @@ static enum server_error exchange(struct client *client, const struct client_com
 {
     struct outgoing outgoing = OUTGOING_NONE;
     int logins = 0;
-    client->may_be_late = commands[0].may_be_late;
     enum server_error error = inside_begin(client, &outgoing, &logins, deadline);
     if (error == SERVER_OK && !compose(client, commands, count, &outgoing))
         error = SERVER_OS;
@@ -364,7 +363,13 @@ enum server_error inside_end(struct client *client, enum server_error error,
         if (error != SERVER_INTERRUPTED)
             route_failed(&client->route, client->settings.url);
     }
+    client->may_be_late = false;
     return error;
+}
+
+void client_may_be_late(struct client *client)
+{
+    client->may_be_late = true;
 }
 
 enum server_error client_call(struct client *client, const struct client_command *commands,
@@ -385,6 +390,5 @@ enum server_error client_ask(struct client *client, const char *const *words,
     do
         lengths[count] = strlen(words[count]);
     while (++count < CLIENT_WORDS_MAX && words[count] != NULL);
-    const struct client_command command = {count, words, lengths, false};
-    return client_call(client, &command, 1, reply, deadline);
+    return client_call(client, &(struct client_command){count, words, lengths}, 1, reply, deadline);
 }

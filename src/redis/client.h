@@ -31,17 +31,11 @@ struct client_settings {
 
 struct client;
 
-/*
- * One command: `count` words with their lengths.
- *
- * A call that is given up without an answer is taken back as far as the system has not delivered it:
- * it must not take a lock when the network is back. What gives something up may be late.
- */
+/* One command: `count` words with their lengths. */
 struct client_command {
     int count;
     const char *const *words;
     const size_t *lengths;
-    bool may_be_late; /* the first of a call decides for all */
 };
 
 #define CLIENT_COMMANDS_MAX 4
@@ -62,6 +56,12 @@ void client_close(struct client *client);
 enum server_error client_call(struct client *client, const struct client_command *commands,
                               int count, const struct reply **replies,
                               const struct deadline *deadline);
+
+/*
+ * A call that is given up without an answer is taken back as far as the system has not delivered it: it
+ * must not take a lock when the network is back. Not so the next one, which only gives something up.
+ */
+void client_may_be_late(struct client *client);
 
 /* client_call with one command of NUL-free words, NULL behind the last; 1 to CLIENT_WORDS_MAX. */
 enum server_error client_ask(struct client *client, const char *const *words,

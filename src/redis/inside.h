@@ -23,7 +23,7 @@ struct client {
     bool logged_in;
     bool subscribed; /* the connection takes no other command until it is unsubscribed */
     bool outcome_unknown;
-    bool may_be_late;      /* the commands of this call, see struct client_command */
+    bool may_be_late;      /* this call, see client_may_be_late */
     struct outgoing ahead; /* commands that client_next will send */
     size_t added;          /* how many those are */
     size_t awaited;        /* replies that client_next has still to read */

@@ -40,7 +40,7 @@ int login_add(const struct login *login, struct outgoing *outgoing)
         size_t length = has_password ? secret->length : 0;
         const char *words[3] = {"AUTH", user != NULL ? user : password, password};
         const size_t lengths[3] = {4, user != NULL ? strlen(user) : length, length};
-        struct client_command auth = {user != NULL ? 3 : 2, words, lengths, false};
+        struct client_command auth = {user != NULL ? 3 : 2, words, lengths};
         if (!outgoing_add(outgoing, &auth))
             return -1;
         outgoing->secret = has_password;
@@ -52,7 +52,7 @@ int login_add(const struct login *login, struct outgoing *outgoing)
         text_add_int(&number, login->settings->url->db);
         const char *words[2] = {"SELECT", digits};
         const size_t lengths[2] = {6, number.length};
-        struct client_command select = {2, words, lengths, false};
+        struct client_command select = {2, words, lengths};
         if (!outgoing_add(outgoing, &select))
             return -1;
         count++;

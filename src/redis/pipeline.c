@@ -17,7 +17,6 @@ static enum server_error send_added(struct client *client, const struct deadline
 {
     struct outgoing outgoing = OUTGOING_NONE;
     int logins = 0;
-    client->may_be_late = false;
     enum server_error error = inside_begin(client, &outgoing, &logins, deadline);
     if (error == SERVER_OK && !outgoing_add_all(&outgoing, &client->ahead))
         error = SERVER_OS;

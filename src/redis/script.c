@@ -57,12 +57,13 @@ static enum server_error run_once(struct client *client, const struct script_cal
     fill_words(&words, call, by_text);
     const char *const probe_words[2] = {"DEL", call->probe != NULL ? call->probe->at : ""};
     const size_t probe_lengths[2] = {3, call->probe != NULL ? call->probe->length : 0};
-    const struct client_command commands[2] = {
-        {words.count, words.words, words.lengths, call->may_be_late},
-        {2, probe_words, probe_lengths, false}};
+    const struct client_command commands[2] = {{words.count, words.words, words.lengths},
+                                               {2, probe_words, probe_lengths}};
     const struct reply *replies[2];
     int count = call->probe != NULL ? 2 : 1;
 
+    if (call->may_be_late)
+        client_may_be_late(client);
     enum server_error error = client_call(client, commands, count, replies, deadline);
     if (error != SERVER_OK)
         return error;
@@ -114,8 +115,7 @@ bool script_add(struct client *client, const struct script_call *call)
     struct script_words words;
     fill_words(&words, call, false);
     client_end_visit(client);
-    return client_add(client,
-                      &(struct client_command){words.count, words.words, words.lengths, false});
+    return client_add(client, &(struct client_command){words.count, words.words, words.lengths});
 }
 
 enum server_error script_next(struct client *client, const struct reply **reply,
@@ -142,8 +142,7 @@ static void short_command_fill(struct short_command *made, const char *word,
     made->lengths[0] = strlen(word);
     made->words[1] = operand != NULL ? operand->at : NULL;
     made->lengths[1] = operand != NULL ? operand->length : 0;
-    made->command =
-        (struct client_command){operand != NULL ? 2 : 1, made->words, made->lengths, false};
+    made->command = (struct client_command){operand != NULL ? 2 : 1, made->words, made->lengths};
 }
 
 /* MULTI, the script, SUBSCRIBE, EXEC: the last reply has the two that count. */
@@ -159,10 +158,8 @@ static enum server_error subscribe_once(struct client *client, const struct scri
     short_command_fill(&multi, "MULTI", NULL);
     short_command_fill(&subscribe, "SUBSCRIBE", channel);
     short_command_fill(&exec, "EXEC", NULL);
-    const struct client_command commands[4] = {multi.command,
-                                               {words.count, words.words, words.lengths, false},
-                                               subscribe.command,
-                                               exec.command};
+    const struct client_command commands[4] = {
+        multi.command, {words.count, words.words, words.lengths}, subscribe.command, exec.command};
     const struct reply *replies[4];
 
     enum server_error error = client_call(client, commands, 4, replies, deadline);

@@ -19,7 +19,7 @@ struct script_call {
     const struct text
         *probe;       /* a key that never exists, to be deleted behind the script; or NULL */
     bool by_text;     /* at once: for CANCEL, which must work though no NOSCRIPT may come back */
-    bool may_be_late; /* as in struct client_command */
+    bool may_be_late; /* client_may_be_late; not with a subscription */
 };
 
 /*

@@ -9,7 +9,7 @@
 #include "base/text.h"
 
 const struct client_command TOPOLOGY_INFO = {2, (const char *const[]){"INFO", "server"},
-                                             (const size_t[]){4, 6}, false};
+                                             (const size_t[]){4, 6}};
 
 void topology_read_run_id(const struct reply *reply, char id[TOPOLOGY_ID_MAX + 1])
 {
