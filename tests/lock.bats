@@ -222,6 +222,7 @@ faded() {
 }
 
 @test "the record is kept for 90 days: renewed by the first run of a day, not by each" {
+    local days
     run lock job -- true
     renewed
     fade

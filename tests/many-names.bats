@@ -128,10 +128,6 @@ trips_of() {
     assert_equal "${#lines[@]}" 1
 }
 
-lists_are() {
-    (($(grep -c '^\[' "$ROOM/watch.out") >= $1))
-}
-
 # bytes_of COMMAND...: what the server sends for it through the proxy.
 bytes_of() {
     local before
@@ -166,11 +162,6 @@ bytes_of() {
     assert_between "${#lines[@]}" 50 250
     assert_equal "$(sed '1d; s/ .*//' <<<"$output")" \
         "$(expected 1 $((${#lines[@]} - 1)) | cut -d' ' -f1)"
-}
-
-# other_keys COUNT: keys of others, so that the walk through all keys takes many steps.
-other_keys() {
-    rcli eval 'for i = 1, ARGV[1] do redis.call("SET", "session:" .. i, i) end' 0 "$1" >/dev/null
 }
 
 @test "a connection that is cut while the keys are walked through: it goes on where it was" {

@@ -93,3 +93,15 @@ quickly() {
     IFS= read -r -d '' output <"$ROOM/stdout" || output=${output%$'\n'}
     IFS= read -r -d '' stderr <"$ROOM/stderr" || stderr=${stderr%$'\n'}
 }
+
+# --- Lists -------------------------------------------------------------------------------------
+
+# other_keys COUNT: keys of others, so that the walk through all keys takes many steps.
+other_keys() {
+    rcli eval 'for i = 1, ARGV[1] do redis.call("SET", "session:" .. i, i) end' 0 "$1" >/dev/null
+}
+
+# lists_are NUMBER: that many lists have begun in the output of the spawned `watch`; for wait_until.
+lists_are() {
+    (($(grep -c '^\[' "$ROOM/watch.out") >= $1))
+}
