@@ -326,6 +326,19 @@ fence() {
     assert_equal "$(state_field fence job)" 9007199254740002
 }
 
+# The server's microseconds come without leading zeros, and most runs have six of them.
+@test "the start of a lock is the server's time in ms, however few microseconds there are" {
+    local in_ms
+    in_ms=$(sed -n '/^local function in_ms/,/^end/p' "$ROOT/src/lua/acquire.lua")
+    assert_equal "$(rcli eval "$in_ms
+        local told = {}
+        for _, micros in ipairs({'0', '7', '999', '1000', '12345', '100000', '999999'}) do
+            table.insert(told, in_ms({'1796015730', micros}))
+        end
+        return table.concat(told, ' ')" 0)" \
+        "1796015730000 1796015730000 1796015730000 1796015730001 1796015730012 1796015730100 1796015730999"
+}
+
 @test "fences rise in the order of the runs under 50 contenders" {
     local i pids=()
     for i in {1..50}; do

@@ -150,18 +150,19 @@ static enum lock_result release_once(struct lock *lock, const struct lock_run_re
     int64_t hold = record != NULL ? lock->settings.min_hold_ms : 0;
 
     holder_parse(lock->value.at, lock->value.length, &us);
-    if (hold > 0)
-        holder_add_residue(&residue, &us);
     arguments_add(&arguments, &lock->value);
     arguments_add(&arguments, &lock->mode);
-    arguments_add_number(&arguments, hold);
-    arguments_add(&arguments, &residue);
-    arguments_add_number(&arguments, clock_wall_ms());
     arguments_add_word(&arguments, record != NULL ? us.host : "");
-    arguments_add_number(&arguments, record != NULL ? record->start_ms : 0);
+    arguments_add_number(&arguments, record != NULL ? record->start_ms : clock_wall_ms());
     arguments_add_number(&arguments, record != NULL ? record->duration_ms : 0);
     arguments_add_number(&arguments, record != NULL ? record->status : 0);
-    arguments_add_word(&arguments, again ? "again" : "");
+    if (again || hold > 0)
+        arguments_add_word(&arguments, again ? "again" : "");
+    if (hold > 0) {
+        holder_add_residue(&residue, &us);
+        arguments_add_number(&arguments, hold);
+        arguments_add(&arguments, &residue);
+    }
     const struct script_call call = {.script = &SCRIPT_RELEASE,
                                      .key_count = KEYS_LEASES + 1,
                                      .argument_count = arguments.count,

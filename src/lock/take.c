@@ -36,6 +36,7 @@ static void acquire_arguments(const struct lock *lock, enum acquire_want want,
 {
     static const char *const words[] = {"try", "skip", "wait", "wait"};
     bool again = lock->loose_ends || lock->in_line;
+    bool waits = want == ACQUIRE_WAIT || want == ACQUIRE_CLAIM;
     arguments->count = 0;
     arguments_add(arguments, &lock->head);
     arguments_add(arguments, &lock->tail);
@@ -43,6 +44,8 @@ static void acquire_arguments(const struct lock *lock, enum acquire_want want,
     arguments_add_number(arguments, clock_wall_ms());
     arguments_add(arguments, &lock->mode);
     arguments_add_word(arguments, words[want]);
+    if (!waits && !again)
+        return; /* most runs: what the server need not take in costs neither side */
     arguments_add_word(arguments, lock->polls ? "p" : "l");
     if (lock->ticket != 0)
         arguments_add_number(arguments, lock->ticket);
@@ -51,7 +54,7 @@ static void acquire_arguments(const struct lock *lock, enum acquire_want want,
     arguments_add_number(arguments, POLL_LEASE_MS);
     arguments_add_word(arguments, again ? "again" : "");
     int64_t known_left = lock->known_until_ms - clock_boot_ms();
-    bool knows = (want == ACQUIRE_WAIT || want == ACQUIRE_CLAIM) && known_left > 0;
+    bool knows = waits && known_left > 0;
     arguments_add_number(arguments, knows ? lock->known_fence : 0);
     arguments_add_number(arguments, knows ? known_left : 0);
 }

@@ -6,26 +6,34 @@
 -- ARGV  1 the head of our value, "redislock1:TOKEN:"   2 its tail, "TTL:HOST:..."
 --       3 expiry in ms   4 ms since the epoch by the client's clock   5 mode: x, s or N
 --       6 "skip": a refusal counts as a skipped run   "try": it does not   "wait": get in line
+--       7 to 12 are there only for one who waits, or tries again:
 --       7 ear: l or p   8 the number of a ticket we had, or ""   9 ms that a polling waiter counts
---       10 "again": an earlier attempt may have been applied, or granted
---       11 the fence of a holder that we were told of, and 12 the ms that are left of its lease; or ""
+--       10 "again": an earlier attempt may have been applied, or granted; or ""
+--       11 the fence of a holder that we were told of, and 12 the ms that are left of its lease; or 0
 -- Reply {"OK", value}
 --     | {"HELD", a holder's value, ms left, server time in ms, how many hold, how many are ahead, ticket}
 --     | {"SLOTS", the N in use} | {"CANCELLED"}
 
 -- include keep
+
+-- TIME's reply in ms, as digits: to write out a number costs a script more than a command does.
+local function in_ms(time)
+  return time[1] .. string.sub('00000' .. time[2], -6, -4)
+end
+
 -- The ways of most runs, without what the line needs: nobody waits, and this is no second attempt.
 -- What is free is taken, if a RELEASE has worked under this name before (it counts the runs), so that
 -- what an ACL allows need not be tried, and if it has been taken on this day.
-local plain = ARGV[5] == 'x' and ARGV[10] == '' and ARGV[11] == '0'
+local again = ARGV[10] == 'again'
+local plain = ARGV[5] == 'x' and not again and (ARGV[11] or '0') == '0'
 local there = plain and redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4], KEYS[6])
 if there == 0 then
   local known, time = redis.pcall('HMGET', KEYS[2], 'fence', 'runs'), redis.pcall('TIME')
   local last = known[2] and tonumber(known[1] or '')
-  local start = not time['err'] and tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-  if last and start and same_day(last, start) then
-    local fence = string.format('%.0f', math.max(last + 1, start))
-    local value = ARGV[1] .. fence .. ':held:' .. string.format('%.0f', start) .. ':' .. ARGV[2]
+  local start = not time['err'] and in_ms(time)
+  if last and start and same_day(last, tonumber(start)) then
+    local fence = last < tonumber(start) and start or string.format('%.0f', last + 1)
+    local value = ARGV[1] .. fence .. ':held:' .. start .. ':' .. ARGV[2]
     redis.call('HSET', KEYS[2], 'fence', fence, 'slots', '1') -- first, as in put()
     redis.call('SET', KEYS[1], value, 'NX', 'PX', ARGV[3])
     return {'OK', value}
@@ -35,7 +43,7 @@ end
 -- A refusal counts as a skipped run. A full memory may refuse the count; but a read-only replica must
 -- not answer at all: its error, else nil. The first of eight renews what keeps the state.
 local function count_skip()
-  local counted = redis.pcall('HINCRBY', KEYS[2], 'skips', 1)
+  local counted = redis.pcall('HINCRBY', KEYS[2], 'skips', '1')
   if type(counted) == 'table' and string.find(counted['err'], 'READONLY', 1, true) then
     return counted
   end
@@ -49,8 +57,25 @@ if there == 1 and ARGV[6] == 'skip' then
   local value, left, time = redis.pcall('GET', KEYS[1]), redis.pcall('PTTL', KEYS[1]), redis.pcall('TIME')
   local other = type(value) == 'string' and string.sub(value, 1, #ARGV[1]) ~= ARGV[1]
   if other and type(left) == 'number' and not time['err'] then
-    local now = string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
-    return count_skip() or {'HELD', value, left, now, 1, 0, 0}
+    return count_skip() or {'HELD', value, left, in_ms(time), 1, 0, 0}
+  end
+end
+
+-- Refreshes what is ours already, exclusively: it was granted, or an earlier attempt took it.
+local function claim(value)
+  redis.call('PEXPIRE', KEYS[1], ARGV[3]) -- first: it passes where memory is full, and after it so does SET
+  local held, granted = string.gsub(value, '^(redislock1:%x+:%d+:)granted', '%1held')
+  if granted > 0 then
+    redis.call('SET', KEYS[1], held, 'XX', 'PX', ARGV[3])
+  end
+  return {'OK', held}
+end
+
+-- Whom a grant was made to has nothing else to ask.
+if again and ARGV[5] == 'x' then
+  local value = redis.pcall('GET', KEYS[1])
+  if type(value) == 'string' and string.sub(value, 1, #ARGV[1]) == ARGV[1] and redis.call('EXISTS', KEYS[6]) == 0 then
+    return claim(value)
   end
 end
 
@@ -69,7 +94,8 @@ end
 local now = micros and math.floor(micros / 1000) or tonumber(ARGV[4])
 
 local token = string.match(head, '^redislock1:(%x+):$')
-local me = mode .. ':' .. ARGV[7] .. ':' .. token .. ':' .. tail
+local ear = ARGV[7] or 'l'
+local me = mode .. ':' .. ear .. ':' .. token .. ':' .. tail
 if redis.call('EXISTS', tombstone, holders) > 0 then
   if redis.call('EXISTS', tombstone) == 1 then
     return {'CANCELLED'}
@@ -77,8 +103,11 @@ if redis.call('EXISTS', tombstone, holders) > 0 then
   redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
 end
 
-local mine = value and string.sub(value, 1, #head) == head and value
-if not mine and ARGV[10] == 'again' and mode ~= 'x' then
+if value and string.sub(value, 1, #head) == head then
+  return claim(value)
+end
+local mine
+if again and mode ~= 'x' then
   for _, holder in ipairs(redis.call('ZRANGE', holders, 0, -1)) do
     if string.sub(holder, 1, #head) == head then
       mine = holder
@@ -86,24 +115,10 @@ if not mine and ARGV[10] == 'again' and mode ~= 'x' then
   end
 end
 if mine then
-  local word = (mode == 'x' and 'held') or (mode == 's' and 'shared') or 'slot'
-  local held, claimed = string.gsub(mine, '^(redislock1:%x+:%d+:)granted', '%1' .. word)
-  if mode == 'x' then
-    redis.call('PEXPIRE', lock, digits(ttl))
-    if claimed > 0 then
-      redis.call('SET', lock, held, 'XX', 'PX', digits(ttl))
-    end
-  else
-    redis.call('ZREM', holders, mine)
-    redis.call('ZADD', holders, digits(now + ttl), held)
-    keep(holders, ttl + 1000)
-  end
-  if claimed > 0 then
-    local first = serve(me, now)
-    if first then
-      call_waiter(first, 'watch ' .. digits(ttl))
-    end
-  end
+  local held = string.gsub(mine, '^(redislock1:%x+:%d+:)granted', '%1' .. (mode == 's' and 'shared' or 'slot'))
+  redis.call('ZREM', holders, mine)
+  redis.call('ZADD', holders, digits(now + ttl), held)
+  keep(holders, ttl + 1000)
   return {'OK', held}
 end
 
@@ -111,7 +126,7 @@ end
 local function get_in_line()
   local ticket = tonumber(ARGV[8])
   -- Who may not be called, or may not see who listens, is to poll.
-  if ARGV[7] == 'l' then
+  if ear == 'l' then
     local channel = queue .. ':' .. token
     if redis.pcall('PUBSUB', 'NUMSUB', channel)['err'] or type(redis.pcall('PUBLISH', channel, '')) == 'table' then
       return nil, redis.error_reply('NOPERM this user may not use pub/sub')
@@ -129,7 +144,7 @@ local function get_in_line()
   end
   redis.call('ZADD', queue, digits(ticket), me)
   redis.call('PEXPIRE', queue, KEEP)
-  if ARGV[7] == 'p' then
+  if ear == 'p' then
     redis.call('ZREM', queue, mode .. ':l:' .. token .. ':' .. tail) -- where it listened before
     redis.call('ZADD', leases, digits(now + tonumber(ARGV[9])), token)
     redis.call('PEXPIRE', leases, KEEP)
@@ -160,7 +175,7 @@ if others then
   others = first and first ~= me
 end
 
-if not others and has_room(mode) then
+if not others and has_room(mode, now) then
   -- Sets nothing, as the key is not there. But behind a first write that needs no memory, such as
   -- those of leave(), a full memory refuses nothing any more.
   redis.call('SET', lock, '', 'XX')

@@ -30,7 +30,6 @@ if ARGV[5] == 'skip' then
   redis.pcall('PEXPIRE', state, KEEP)
 end
 if redis.call('EXISTS', queue) == 1 then
-  redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
   pcall(serve, nil, now) -- as in release.lua
 end
 return {'OK'}

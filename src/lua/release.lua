@@ -2,23 +2,24 @@
 -- run; and hands what is free to the first of the line. Another holder's value is never touched.
 --
 -- KEYS  1..5 as in lib/line.lua
--- ARGV  1 our value   2 mode: x, s or N   3 the minimum hold in ms since the start that the value
---       tells, 0 without   4 the residue's value   5 ms since the epoch by the client's clock
---       6 host  7 start, ms since the epoch  8 duration in ms  9 exit status   ("" for 6: no record)
---       10 "again": no record unless the place was ours (an earlier try may have recorded it)
+-- ARGV  1 our value   2 mode: x, s or N   3 host   4 start, ms since the epoch by the client's clock
+--       5 duration in ms   6 exit status   ("" for 3: no record, and the client's clock is 4 + 5)
+--       7 "again": no record unless the place was ours (an earlier try may have recorded it)
+--       8 the minimum hold in ms since the start that the value tells   9 the residue's value
+--       7 to 9 are there only where one of them has something to say
 -- Reply {"OK"} | {"GONE"} | {"TAKEN", value}
 -- include keep
 
 local function record(verdict)
-  if ARGV[6] ~= '' and (verdict[1] == 'OK' or ARGV[10] ~= 'again') then
+  if ARGV[3] ~= '' and (verdict[1] == 'OK' or ARGV[7] ~= 'again') then
     -- pcall: a full memory may refuse the record, but not undo the release.
-    local made = redis.pcall('HSET', KEYS[2], 'last_host', ARGV[6], 'last_start', ARGV[7], 'last_ms', ARGV[8],
-                             'last_status', ARGV[9])
-    redis.pcall('HINCRBY', KEYS[2], 'runs', 1)
+    local made = redis.pcall('HSET', KEYS[2], 'last_host', ARGV[3], 'last_start', ARGV[4], 'last_ms', ARGV[5],
+                             'last_status', ARGV[6])
+    redis.pcall('HINCRBY', KEYS[2], 'runs', '1')
     if verdict[1] ~= 'OK' then
-      redis.pcall('HINCRBY', KEYS[2], 'losses', 1)
+      redis.pcall('HINCRBY', KEYS[2], 'losses', '1')
     end
-    if made ~= 0 or tonumber(ARGV[8]) >= DAY then
+    if made ~= 0 or tonumber(ARGV[5]) >= DAY then
       redis.pcall('PEXPIRE', KEYS[2], KEEP)
     end
   end
@@ -35,7 +36,7 @@ end
 
 -- The way of most runs, without what the line needs: nobody waits, and nothing stays behind.
 local waiters = redis.call('EXISTS', KEYS[3]) == 1
-if ARGV[2] == 'x' and ARGV[3] == '0' and not waiters then
+if ARGV[2] == 'x' and not ARGV[8] and not waiters then
   local verdict = judge(redis.call('GET', KEYS[1]))
   if verdict[1] == 'OK' then
     redis.call('DEL', KEYS[1])
@@ -44,10 +45,10 @@ if ARGV[2] == 'x' and ARGV[3] == '0' and not waiters then
 end
 
 -- include line
-local hold, now, left = tonumber(ARGV[3]), 0, 0
+local hold, now, left = tonumber(ARGV[8] or '0'), 0, 0
 if hold > 0 or waiters then
   local micros = server_time()
-  now = micros and math.floor(micros / 1000) or tonumber(ARGV[5])
+  now = micros and math.floor(micros / 1000) or tonumber(ARGV[4]) + tonumber(ARGV[5])
   local started = tonumber(string.match(ARGV[1], '^[^:]*:[^:]*:[^:]*:[^:]*:(%d+):')) or now
   left = math.min(started + hold - now, hold)
 end
@@ -58,21 +59,20 @@ if ARGV[2] == 'x' then
   if verdict[1] == 'OK' and left > 0 then
     -- PEXPIRE first: it passes where memory is full, and then only the old value stands there longer.
     redis.call('PEXPIRE', lock, digits(left))
-    redis.pcall('SET', lock, ARGV[4], 'XX', 'KEEPTTL')
+    redis.pcall('SET', lock, ARGV[9], 'XX', 'KEEPTTL')
   elseif verdict[1] == 'OK' then
     redis.call('DEL', lock)
   end
 elseif redis.call('ZREM', holders, ARGV[1]) == 0 then
   verdict = {'GONE'}
 elseif left > 0 then
-  redis.pcall('ZADD', holders, digits(now + left), ARGV[4])
+  redis.pcall('ZADD', holders, digits(now + left), ARGV[9])
   keep(holders, left + 1000)
 end
 
 record(verdict)
 
 if waiters then
-  redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
   -- pcall: a full memory may refuse the grant; the waiters then look by their own clocks.
   local _, first = pcall(serve, nil, now)
   if left > 0 and type(first) == 'string' and string.find(first, ':', 1, true) then

@@ -28,7 +28,6 @@ for i = 2, #ARGV do
   end
 end
 if redis.call('EXISTS', queue) == 1 then
-  redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
   pcall(serve, nil, now)
 end
 return {'OK', removed}

@@ -58,11 +58,16 @@ local function leave(ticket)
   end
 end
 
--- Whether one more holder of this mode fits. That N is the same for all has been checked before.
-local function has_room(mode)
+-- Whether one more holder of this mode fits; clears away those that have run out. That N is the same
+-- for all has been checked before.
+local function has_room(mode, now)
+  if redis.call('EXISTS', lock, holders) == 0 then
+    return true
+  end
   if redis.call('EXISTS', lock) == 1 then
     return false
   end
+  redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
   local count = redis.call('ZCARD', holders)
   if mode == 'x' then
     return count == 0
@@ -106,7 +111,9 @@ local function put(mode, token, tail, granted, ttl, now)
   -- What is deleted is not there: but whoever may not release is not to acquire. Behind HSET, because
   -- for lack of memory Redis refuses only the first write of a script.
   if mode == 'x' then
-    redis.call('DEL', lock)
+    if not granted then
+      redis.call('DEL', lock)
+    end
     redis.call('SET', lock, value, 'NX', 'PX', digits(ttl))
   else
     redis.call('ZREM', holders, value)
@@ -118,27 +125,31 @@ end
 
 -- Hands what is free to the first of the line, as far as it fits, and wakes them. Dead tickets are
 -- dropped on the way. Stops at `me`, the caller's own ticket: the caller helps itself.
--- The one who is then first watches over the one who was granted last, who may be gone unseen.
+-- The one who is then first watches over the one who was granted last, who may be gone unseen: it looks
+-- when the grant is over, or as soon as a lease that was claimed at once.
 local function serve(me, now)
-  local granted = false
+  local granted, full, patience = {}, false, GRANT
   local first = redis.call('ZRANGE', queue, 0, 0)[1]
   while first and first ~= me do
     if is_alive(first, now) then
       local mode, token, tail = string.match(first, '^([^:]*):%a:([^:]*):(.*)$')
-      if not has_room(mode) then
+      if full or not has_room(mode, now) then
         break
       end
       put(mode, token, tail, true, GRANT, now)
-      leave(first)
-      call_waiter(first, 'go')
-      granted = true
-    else
-      leave(first)
+      table.insert(granted, first)
+      full = mode == 'x'
+      patience = math.min(GRANT, tonumber(string.match(tail, '^%d+')) or GRANT)
     end
+    leave(first)
     first = redis.call('ZRANGE', queue, 0, 0)[1]
   end
-  if granted and first and first ~= me then
-    call_waiter(first, 'watch ' .. GRANT)
+  -- The server writes first to whom it was told last: who may go is to hear of it before who watches.
+  if #granted > 0 and first and first ~= me then
+    call_waiter(first, 'watch ' .. patience)
+  end
+  for i = #granted, 1, -1 do
+    call_waiter(granted[i], 'go')
   end
   return first
 end
