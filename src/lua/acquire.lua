@@ -179,7 +179,7 @@ if not others and has_room(mode, now) then
   -- Sets nothing, as the key is not there. But behind a first write that needs no memory, such as
   -- those of leave(), a full memory refuses nothing any more.
   redis.call('SET', lock, '', 'XX')
-  leave(me) -- first: what is refused after the lock was set would leave it to nobody
+  leave(me, ear, token) -- first: what is refused after the lock was set would leave it to nobody
   return {'OK', put(mode, token, tail, false, ttl, now)}
 end
 

@@ -24,7 +24,8 @@ for _, holder in ipairs(redis.call('ZRANGE', holders, 0, -1)) do
     redis.call('ZREM', holders, holder)
   end
 end
-leave(ARGV[2])
+local _, ear, token = parts(ARGV[2])
+leave(ARGV[2], ear, token)
 if ARGV[5] == 'skip' then
   redis.pcall('HINCRBY', state, 'skips', 1)
   redis.pcall('PEXPIRE', state, KEEP)

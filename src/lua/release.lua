@@ -74,9 +74,9 @@ record(verdict)
 
 if waiters then
   -- pcall: a full memory may refuse the grant; the waiters then look by their own clocks.
-  local _, first = pcall(serve, nil, now)
-  if left > 0 and type(first) == 'string' and string.find(first, ':', 1, true) then
-    call_waiter(first, 'watch ' .. digits(left))
+  local served, first, ear, token = pcall(serve, nil, now)
+  if left > 0 and served and first then
+    call_waiter(ear, token, 'watch ' .. digits(left))
   end
 end
 return verdict

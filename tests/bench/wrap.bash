@@ -82,6 +82,7 @@ section_refuse() {
     local contenders=(--- "flock -n=1" "$flock" -n "$room/held" true
         --- "bare C, TCP=75" "${bare_same[@]}" true
         --- "redislock, TCP=75" "${wrapped[@]:1}" same true
+        --- "redislock -q, TCP=75" "${wrapped[@]:1}" -q same true
         --- "redislock, Unix socket=75" "${local_wrapped[@]}" same true)
     if [[ -n ${REDISLOCK_STATIC-} ]]; then
         contenders+=(--- "redislock static, TCP=75" "$REDISLOCK_STATIC" "${wrapped[@]:2}" same true)

@@ -33,15 +33,18 @@ local function keep(key, ms)
   end
 end
 
-local function call_waiter(ticket, message)
-  local token = string.match(ticket, '^[^:]*:l:([^:]*):')
-  if token then
+-- MODE, EAR, TOKEN and TAIL of a ticket. A pattern costs as much as a command: each is read once.
+local function parts(ticket)
+  return string.match(ticket, '^([^:]*):(%a):([^:]*):(.*)$')
+end
+
+local function call_waiter(ear, token, message)
+  if ear == 'l' then
     redis.pcall('PUBLISH', queue .. ':' .. token, message) -- refused: its own clock wakes it
   end
 end
 
-local function is_alive(ticket, now)
-  local ear, token = string.match(ticket, '^[^:]*:(%a):([^:]*):')
+local function is_alive(ear, token, now)
   if ear == 'p' then
     local lease = redis.call('ZSCORE', leases, token)
     return lease and tonumber(lease) > now
@@ -51,10 +54,10 @@ local function is_alive(ticket, now)
   return listeners['err'] or listeners[2] > 0
 end
 
-local function leave(ticket)
+local function leave(ticket, ear, token)
   redis.call('ZREM', queue, ticket)
-  if string.match(ticket, '^[^:]*:p:') then
-    redis.call('ZREM', leases, string.match(ticket, '^[^:]*:p:([^:]*):'))
+  if ear == 'p' then
+    redis.call('ZREM', leases, token)
   end
 end
 
@@ -91,8 +94,8 @@ end
 -- Makes somebody a holder: the word is held for those who run, granted for those who must claim.
 -- The fence is stored first: a script does not roll back, and a fence too many harms nobody.
 local function put(mode, token, tail, granted, ttl, now)
-  local last = tonumber(redis.call('HGET', state, 'fence') or '0') or 0
-  local fence = digits(math.max(last + 1, now))
+  local last, start = tonumber(redis.call('HGET', state, 'fence') or '0') or 0, digits(now)
+  local fence = last < now and start or digits(last + 1)
   -- HSET counts the fields it has made.
   local made = redis.call('HSET', state, 'fence', fence, 'slots', tonumber(mode) and mode or '1')
   if (made > 0 or not same_day(last, now)) and
@@ -107,7 +110,7 @@ local function put(mode, token, tail, granted, ttl, now)
   if tonumber(mode) then
     word = word .. free_slot(tonumber(mode))
   end
-  local value = 'redislock1:' .. token .. ':' .. fence .. ':' .. word .. ':' .. digits(now) .. ':' .. tail
+  local value = 'redislock1:' .. token .. ':' .. fence .. ':' .. word .. ':' .. start .. ':' .. tail
   -- What is deleted is not there: but whoever may not release is not to acquire. Behind HSET, because
   -- for lack of memory Redis refuses only the first write of a script.
   if mode == 'x' then
@@ -126,30 +129,38 @@ end
 -- Hands what is free to the first of the line, as far as it fits, and wakes them. Dead tickets are
 -- dropped on the way. Stops at `me`, the caller's own ticket: the caller helps itself.
 -- The one who is then first watches over the one who was granted last, who may be gone unseen: it looks
--- when the grant is over, or as soon as a lease that was claimed at once.
+-- when the grant is over, or as soon as a lease that was claimed at once. Returns its ticket, EAR and
+-- TOKEN.
 local function serve(me, now)
   local granted, full, patience = {}, false, GRANT
-  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  local mode, ear, token, tail
+  -- Two at a time: most often one is granted, and the next is told to watch.
+  local heads, at = redis.call('ZRANGE', queue, '0', '1'), 1
+  local first = heads[at]
   while first and first ~= me do
-    if is_alive(first, now) then
-      local mode, token, tail = string.match(first, '^([^:]*):%a:([^:]*):(.*)$')
+    mode, ear, token, tail = parts(first)
+    if is_alive(ear, token, now) then
       if full or not has_room(mode, now) then
         break
       end
       put(mode, token, tail, true, GRANT, now)
-      table.insert(granted, first)
+      table.insert(granted, {ear, token})
       full = mode == 'x'
       patience = math.min(GRANT, tonumber(string.match(tail, '^%d+')) or GRANT)
     end
-    leave(first)
-    first = redis.call('ZRANGE', queue, 0, 0)[1]
+    leave(first, ear, token)
+    at = at + 1
+    if at > #heads then
+      heads, at = redis.call('ZRANGE', queue, '0', '1'), 1
+    end
+    first = heads[at]
   end
   -- The server writes first to whom it was told last: who may go is to hear of it before who watches.
   if #granted > 0 and first and first ~= me then
-    call_waiter(first, 'watch ' .. patience)
+    call_waiter(ear, token, 'watch ' .. patience)
   end
   for i = #granted, 1, -1 do
-    call_waiter(granted[i], 'go')
+    call_waiter(granted[i][1], granted[i][2], 'go')
   end
-  return first
+  return first, ear, token
 end
