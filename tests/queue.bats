@@ -414,6 +414,31 @@ outlasts() {
     process_end "$monitor"
 }
 
+# What was called in $ROOM/monitor.out, in the order in which it was, as far as it means anything.
+calls() {
+    grep -E '^(go|watch [0-9]+)$' "$ROOM/monitor.out" | paste -sd,
+}
+
+# calls_are WORDS: for wait_until.
+calls_are() {
+    [[ $(calls) == "$1" ]]
+}
+
+@test "a hand-off calls two: the next in line to watch, once, and then who may go" {
+    local one two three monitor
+    spawn monitor redis-cli -s "$SOCK" psubscribe '*'
+    wait_for_line "$ROOM/monitor.out" psubscribe
+    hold holder job
+    STAY=0 stand one -t 2s job
+    STAY=0 stand two job
+    STAY=0 stand three job
+    let_go holder
+    reap_all one two three
+    # the server writes first to whom it was told last, and who watches needs no more than the TTL
+    wait_until 5000 calls_are "watch 2000,go,watch $GRANT_MS,go,go" || fail "called: $(calls)"
+    process_end "$monitor"
+}
+
 # --- Connections and restarts -------------------------------------------------------------------
 
 @test "connections that are cut while waiting: each keeps its place" {
