@@ -321,7 +321,7 @@ has_tried() {
     URLS=unix://$(redis_sock s1),unix://$(redis_sock s2b),unix://$(redis_sock s3)
     run --separate-stderr quorum --connect-timeout 30 job -- true
     assert_status 77
-    assert_line_stderr 'NOAUTH|unauthenticated'
+    assert_line_stderr 'NOAUTH .*; give --password-file, and --user'
     free_on s1 lock:job
 }
 

@@ -104,7 +104,8 @@ END
     refuse 77 NOAUTH 'reply -NOAUTH Authentication required.'
     refuse 77 NOPERM "reply -NOPERM this user has no permissions to run the 'evalsha' command"
     refuse 77 'protected mode' 'last -DENIED Redis is running in protected mode\r\n'
-    refuse 77 unauthenticated 'last -ERR Protocol error: unauthenticated multibulk length\r\n'
+    refuse 77 NOAUTH 'last -ERR Protocol error: unauthenticated multibulk length\r\n'
+    refuse 77 NOAUTH 'last -ERR Protocol error: unauthenticated bulk length\r\n'
     refuse 77 "can't run this command" \
         "reply -ERR The user executing the script can't run this command or subcommand script: ab, on @user_script:3."
     refuse 77 "can't access at least one" \

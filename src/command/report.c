@@ -123,11 +123,21 @@ int report_servers_status(const struct config *config)
     return config->servers_source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
 }
 
+/* A login that is missing is another thing than one that is refused. */
+static const char *login_advice(const struct config *config, const char *why)
+{
+    if (strstr(why, "NOAUTH") == NULL)
+        return "check --user, --password-file and the server's ACL";
+    if (config->servers[0].scheme == URL_SENTINEL)
+        return "give --password-file, or --sentinel-password-file for the sentinels";
+    return "give --password-file, and --user for an ACL user";
+}
+
 int report_failure(const struct config *config, const char *why, enum lock_result result)
 {
     switch (result) {
     case LOCK_DENIED:
-        log_error("%s; check --user, --password-file and the server's ACL", why);
+        log_error("%s; %s", why, login_advice(config, why));
         return STATUS_DENIED;
     case LOCK_DUPLICATE_SERVER:
         log_error("%s; a quorum needs independent servers", why);
