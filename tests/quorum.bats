@@ -242,6 +242,7 @@ has_tried() {
     [[ ! -e $ROOM/ran ]]
     REDISLOCK_URL=$URLS run --separate-stderr "$REDISLOCK_BIN" job -- true
     assert_status 78
+    assert_one_line 'one and the same.*; REDISLOCK_URL is set in the environment$'
     free_on s1 lock:job
     free_on third lock:job
 }

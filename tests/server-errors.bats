@@ -350,7 +350,7 @@ server_is_busy() {
     REDISLOCK_URL="unix://$SOCK?db=99" \
         run --separate-stderr "$REDISLOCK_BIN" job -- touch "$ROOM/ran"
     assert_status 78
-    assert_one_line "unix://$SOCK\?db=99: .*index.*; check the database"
+    assert_one_line "unix://$SOCK\?db=99: .*index.*; check the database .*; REDISLOCK_URL is set in the environment$"
     [[ ! -e $ROOM/ran ]]
     assert_equal "$(rcli dbsize)" 0
 }
