@@ -358,13 +358,15 @@ STEPS
     done
 }
 
-# masters PORT...: the talker's item by which it names these as the masters of a cluster.
+# masters PORT...: the talker's item by which it names these as the masters of a cluster, of slots that
+# FIRST_SLOTS has.
+FIRST_SLOTS=(0 1 2)
 masters() {
-    local port from=0
+    local port number=0 slot
     printf 'raw *%d\\r\\n' $#
     for port; do
-        printf '*3\\r\\n:%d\\r\\n:%d\\r\\n*2\\r\\n$9\\r\\n127.0.0.1\\r\\n:%d\\r\\n' "$from" $((from + 1)) "$port"
-        from=$((from + 2))
+        slot=${FIRST_SLOTS[number++]}
+        printf '*3\\r\\n:%d\\r\\n:%d\\r\\n*2\\r\\n$9\\r\\n127.0.0.1\\r\\n:%d\\r\\n' "$slot" "$slot" "$port"
     done
 }
 
@@ -407,6 +409,41 @@ masters() {
     assert_equal "$(while read -r node; do owner_of "lock:$node"; done <<<"$shown" | sort -u | xargs)" 'n1 n2'
     assert_equal "$(wc -l <<<"$shown")" \
         "$(($(rcli_at n1 dbsize) + $(rcli_at n2 dbsize)))"
+    for node in n1 n2 n3; do
+        rcli_at "$node" flushall >/dev/null
+    done
+}
+
+@test "--list: a node that goes while its locks are looked at, and has a successor: that one is asked for the rest" {
+    local URL node names FIRST_SLOTS=(0 5461 10923) # as they are
+    URL=$(any_url n1)
+    for node in n1 n2 n3; do
+        rcli_at "$node" flushall >/dev/null
+    done
+    remember_there 1 150
+    lock --list >/dev/null # now the script is known everywhere
+    redis_use n3
+    proxy_start --tcp
+    talker_start --tcp --repeat-last \
+        "when CLUSTER $(masters "$(redis_port n1)" "$(redis_port n2)" "${PROXY_URL##*:}")" \
+        "reply -MOVED 1 127.0.0.1:$(redis_port n3)"
+    URL=$TALKER_URL lock --list none >/dev/null
+    names=$(proxy_stat s2c)
+    proxy_do cut-after 0 s2c
+    proxy_do next cut-after $((names + 10)) s2c # in the first answer about a lock
+    node=$(proxy_stat connections)
+    URL=$TALKER_URL run --separate-stderr lock --connect-timeout 3s --list
+    assert_status 0
+    assert_no_stderr
+    # shellcheck disable=SC2046 # words on purpose
+    rows $(printf 'job-%d\n' {1..150})
+    assert_equal "$(($(proxy_stat connections) - node))" 1
+    # and the node of the URL is the last to hear of it
+    talker_start --tcp "when CLUSTER $(masters "$(redis_port n1)" "$(redis_port n2)" 1)" # and then it closes
+    URL=$TALKER_URL run --separate-stderr lock --connect-timeout 3s --list
+    assert_status 0
+    # shellcheck disable=SC2046 # words on purpose
+    rows $(printf 'job-%d\n' {1..150})
     for node in n1 n2 n3; do
         rcli_at "$node" flushall >/dev/null
     done
@@ -664,6 +701,35 @@ is_master_of_slots() {
     let_go_quiet job
     reap_quiet second 60000
     assert_no_overlap "$ROOM/log"
+}
+
+# has_all_of REPLICA MASTER: for wait_until.
+has_all_of() {
+    in_step_with "$1" && [[ $(rcli_at "$1" dbsize) == "$(rcli_at "$2" dbsize)" ]]
+}
+
+@test "--list: a master that is frozen, and one that dies: whoever takes over is looked through, each name once" {
+    local URL names first second
+    own_cluster
+    URL=$(cluster_url n3 n1)
+    remember_there 1 60
+    names=$(printf 'job-%d\n' {1..60})
+    first=$(replica_of n1) second=$(replica_of n2)
+    wait_until 20000 has_all_of "$first" n1
+    wait_until 20000 has_all_of "$second" n2
+    redis_freeze n1
+    run --separate-stderr lock --connect-timeout 25s --list
+    assert_status 0
+    assert_no_stderr
+    # shellcheck disable=SC2086 # words on purpose
+    rows $names
+    redis_thaw n1
+    wait_until 20000 is_master_of_slots "$first"
+    redis_kill9 n2
+    URL=$(any_url n3) run --separate-stderr lock --connect-timeout 25s --list --json
+    assert_status 0
+    assert_no_stderr
+    assert_equal "$(json_names)" "$(LC_ALL=C sort <<<"$names" | xargs)"
 }
 
 @test "a job whose master dies with the lock unreplicated puts it back at the replica" {

@@ -124,7 +124,7 @@ refute_in() {
         "redis://weak:hunter2@127.0.0.1:$PORT" "redis://127.0.0.1:$SECRET_PORT"; do
         REDISLOCK_URL=$url quickly "$REDISLOCK_BIN" job touch "$ROOM/ran"
         assert_status 77
-        assert_one_line "^redislock: job: redis://127.0.0.1:[0-9]+: .*(WRONGPASS|can.t run this|NOPERM|NOAUTH|unauthenticated).*; check --user"
+        assert_one_line "^redislock: job: redis://127.0.0.1:[0-9]+: .*((WRONGPASS|can.t run this|NOPERM).*; check --user|NOAUTH .*; give --password-file)"
         refute_line_stderr hunter
     done
     [[ ! -e $ROOM/ran ]]

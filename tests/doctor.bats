@@ -393,6 +393,7 @@ lines_of_page() {
     verdict ok 'it is a master'
     REDISLOCK_TTL=100ms doctor
     assert_status 78
+    verdict failure '--ttl is too short: .*; REDISLOCK_TTL is set in the environment$'
     redis_start second
     redis_start third
     URL="unix://$SOCK,unix://$(redis_sock second),unix://$(redis_sock third)" doctor -t 100ms

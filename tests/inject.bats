@@ -140,10 +140,28 @@ attached() {
     done
     for number in {4..14}; do
         reap "job_$number" 20000
-        [[ $status == @(7|71|78|79) ]] || fail "with $number: status $status, $stderr" || return
+        [[ $status == @(7|71|78) ]] || fail "with $number: status $status, $stderr" || return
         [[ $status == 7 ]] || assert_line_stderr '^redislock: few-'
         ran=$((ran + (status == 7)))
         assert_no_key "lock:few-$number"
     done
     assert_between "$ran" 3 9
+}
+
+# Its descriptors come one after another: at one of these numbers all are there but the last.
+@test "no descriptor left to watch over the command: it does not begin, and no run is remembered" {
+    local number told=0
+    for number in {4..12}; do
+        spawn few bash -c "ulimit -n $number; exec \"\$0\" \"\$@\"" "$REDISLOCK_BIN" \
+            "few-$number" -- "$WITNESS" --log "$ROOM/log-$number" --exit 7
+        reap few 20000
+        assert_no_key "lock:few-$number"
+        [[ $status != 7 ]] || continue
+        assert_status 71
+        assert_one_line "^redislock: few-$number: .*Too many open files$"
+        [[ ! -e $ROOM/log-$number ]] || fail "with $number: the command has begun" || return
+        [[ $(rcli hget "lock:{lock:few-$number}:state" runs) == '' ]] || fail "a run is remembered" || return
+        told=$((told + $(grep -c 'cannot make a timer for' <<<"$stderr" || true)))
+    done
+    assert_equal "$told" 1
 }

@@ -594,13 +594,23 @@ END
     printf 'REDISLOCK_SLOTS=2\n' >"$ROOM/conf"
     run --separate-stderr "$REDISLOCK_BIN" --config "$ROOM/conf" -s job true
     assert_status 64
-    assert_one_line '^redislock: job: --shared and --slots exclude each other; REDISLOCK_SLOTS is set in the file$'
+    assert_one_line '^redislock: job: --shared and --slots exclude each other; REDISLOCK_SLOTS is set in '"$ROOM/conf:1$"
     REDISLOCK_WAIT_REPLICAS=1 run --separate-stderr "$REDISLOCK_BIN" -u redis://a,redis://b job true
     assert_status 64
     assert_one_line '; REDISLOCK_WAIT_REPLICAS is set in the environment$'
     REDISLOCK_URL='redis://a redis://a' run --separate-stderr "$REDISLOCK_BIN" job true
     assert_status 78
     assert_one_line 'named twice; [^;]*; REDISLOCK_URL is set in the environment$'
+    REDIS_URL='redis://a redis://a' run --separate-stderr "$REDISLOCK_BIN" job true
+    assert_status 78
+    assert_one_line 'named twice; [^;]*; REDIS_URL is set in the environment$'
+    printf '\nREDISLOCK_URL=redis://a redis://b\n' >"$ROOM/conf"
+    run --separate-stderr "$REDISLOCK_BIN" --config "$ROOM/conf" --acquire job
+    assert_status 64
+    assert_one_line "^redislock: job: a token is of one server; .*; REDISLOCK_URL is set in $ROOM/conf:2$"
+    run --separate-stderr "$REDISLOCK_BIN" --config "$ROOM/conf" --list --watch
+    assert_status 64
+    assert_one_line "^redislock: --watch shows one server; .*; REDISLOCK_URL is set in $ROOM/conf:2$"
 }
 
 @test "an empty name of a configuration file is refused, and says where it is from" {
@@ -612,20 +622,29 @@ END
     assert_one_line "^redislock: job: REDISLOCK_CONFIG: '' is not the path of a file\$"
 }
 
-@test "a TTL too short for the grace is 78 when one of the two came from environment or file" {
+@test "a TTL too short for the grace is 78 when one of the two came from environment or file, and says where" {
+    refused() {
+        assert_status 78
+        assert_one_line "--ttl is too short for .* the command must be stopped$1$"
+    }
+    local in_ttl='; REDISLOCK_TTL is set in' in_grace='; REDISLOCK_KILL_AFTER is set in'
     REDISLOCK_TTL=0.3 quickly lock job -- true
-    assert_status 78
-    printf 'REDISLOCK_TTL=300ms\n' >"$ROOM/conf"
+    refused "$in_ttl the environment"
+    printf '\nREDISLOCK_TTL=300ms\n' >"$ROOM/conf"
     quickly lock --config "$ROOM/conf" job -- true
-    assert_status 78
+    refused "$in_ttl $ROOM/conf:2"
     REDISLOCK_TTL=10 quickly lock -k 20 job -- true
-    assert_status 78
+    refused "$in_ttl the environment"
     REDISLOCK_KILL_AFTER=20 quickly lock -t 10 job -- true
-    assert_status 78
+    refused "$in_grace the environment"
+    printf 'REDISLOCK_KILL_AFTER=20\n' >"$ROOM/conf"
+    REDISLOCK_TTL=10 quickly lock --config "$ROOM/conf" job -- true
+    refused "$in_ttl the environment$in_grace $ROOM/conf:1"
     REDISLOCK_KILL_AFTER=20 quickly lock -t 10 -k 1 job -- true
     assert_status 0
     REDISLOCK_TTL=300ms quickly lock -t 0.3 job -- true
     assert_status 64
+    assert_one_line 'the command must be stopped$'
 }
 
 @test "unknown, ambiguous and incomplete options, and missing operands: 64, one line" {

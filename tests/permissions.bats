@@ -144,7 +144,7 @@ documented_rights() {
     printf 'shut sesame\n' >"$ROOM/wrong"
     run --separate-stderr lock job -- touch "$ROOM/ran"
     assert_status 77
-    assert_one_line "^redislock: job: unix://$SOCK: .*unauthenticated.*; check --user, --password-file"
+    assert_one_line "^redislock: job: unix://$SOCK: NOAUTH .*; give --password-file, and --user for an ACL user$"
     run --separate-stderr lock --password-file "$ROOM/wrong" job -- touch "$ROOM/ran"
     assert_status 77
     assert_one_line "^redislock: job: unix://$SOCK: WRONGPASS "

@@ -242,6 +242,7 @@ has_tried() {
     [[ ! -e $ROOM/ran ]]
     REDISLOCK_URL=$URLS run --separate-stderr "$REDISLOCK_BIN" job -- true
     assert_status 78
+    assert_one_line 'one and the same.*; REDISLOCK_URL is set in the environment$'
     free_on s1 lock:job
     free_on third lock:job
 }
@@ -321,7 +322,7 @@ has_tried() {
     URLS=unix://$(redis_sock s1),unix://$(redis_sock s2b),unix://$(redis_sock s3)
     run --separate-stderr quorum --connect-timeout 30 job -- true
     assert_status 77
-    assert_line_stderr 'NOAUTH|unauthenticated'
+    assert_line_stderr 'NOAUTH .*; give --password-file, and --user'
     free_on s1 lock:job
 }
 

@@ -111,7 +111,7 @@ moved_to() {
     assert_output variables
     run --separate-stderr lock --connect-timeout 30 --password-file "$ROOM/password" job -- true
     assert_status 77
-    assert_one_line 'NOAUTH'
+    assert_one_line 'NOAUTH .*; give --password-file, or --sentinel-password-file for the sentinels$'
     run --separate-stderr lock --connect-timeout 30 --sentinel-user guard \
         --sentinel-password-file "$ROOM/sentinel-password" job -- true
     assert_status 77

@@ -104,7 +104,8 @@ END
     refuse 77 NOAUTH 'reply -NOAUTH Authentication required.'
     refuse 77 NOPERM "reply -NOPERM this user has no permissions to run the 'evalsha' command"
     refuse 77 'protected mode' 'last -DENIED Redis is running in protected mode\r\n'
-    refuse 77 unauthenticated 'last -ERR Protocol error: unauthenticated multibulk length\r\n'
+    refuse 77 NOAUTH 'last -ERR Protocol error: unauthenticated multibulk length\r\n'
+    refuse 77 NOAUTH 'last -ERR Protocol error: unauthenticated bulk length\r\n'
     refuse 77 "can't run this command" \
         "reply -ERR The user executing the script can't run this command or subcommand script: ab, on @user_script:3."
     refuse 77 "can't access at least one" \
@@ -349,7 +350,7 @@ server_is_busy() {
     REDISLOCK_URL="unix://$SOCK?db=99" \
         run --separate-stderr "$REDISLOCK_BIN" job -- touch "$ROOM/ran"
     assert_status 78
-    assert_one_line "unix://$SOCK\?db=99: .*index.*; check the database"
+    assert_one_line "unix://$SOCK\?db=99: .*index.*; check the database .*; REDISLOCK_URL is set in the environment$"
     [[ ! -e $ROOM/ran ]]
     assert_equal "$(rcli dbsize)" 0
 }

@@ -1,6 +1,6 @@
 /*
  * Owns what stands in for a closed stdin, stdout or stderr, and the patience with who reads our lines.
- * Promises to leave open descriptors, and their flags, which others share, alone.
+ * Promises to leave descriptors that the caller has open, and their flags, which others share, alone.
  */
 #include "base/descriptor.h"
 
@@ -36,4 +36,12 @@ void descriptor_write_line(int fd, const char *line, size_t length)
     do
         written = write(fd, line, length);
     while (written < 0 && errno == EINTR);
+}
+
+void descriptor_close(int fd)
+{
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
 }

@@ -1,5 +1,6 @@
 /*
- * Descriptors that were there before us: those that the caller has closed, and those that nobody reads.
+ * Descriptors that were there before us: those that the caller has closed, and those that nobody reads;
+ * and the end of our own.
  */
 #ifndef REDISLOCK_BASE_DESCRIPTOR_H
 #define REDISLOCK_BASE_DESCRIPTOR_H
@@ -21,5 +22,8 @@ void descriptor_fill_standard(void);
  * heard, all the same. Errors are dropped too.
  */
 void descriptor_write_line(int fd, const char *line, size_t length);
+
+/* Closes one of ours; -1: there is none. Leaves errno alone, which says what failed before. */
+void descriptor_close(int fd);
 
 #endif

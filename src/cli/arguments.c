@@ -21,7 +21,7 @@ struct arguments arguments_begin(int argc, char **argv)
 static void set(struct setting *setting, const struct option_row *row, char *value)
 {
     *setting = (struct setting){
-        .row = row, .value = value, .erasable = value, .source = SOURCE_COMMAND_LINE};
+        .row = row, .value = value, .erasable = value, .from = {.source = SOURCE_COMMAND_LINE}};
 }
 
 /* The value is the next word, whatever it looks like. */

@@ -28,8 +28,8 @@
 struct load {
     struct config *config;
     struct environment environment;
-    enum config_source given_by[OPTION_COUNT]; /* the highest source of each option */
-    const char *config_path;                   /* --config on the command line */
+    struct config_origin given[OPTION_COUNT]; /* the highest source of each option */
+    const char *config_path;                  /* --config on the command line */
     struct operands operands;
     const struct option_row *mode_row; /* the option that chose the mode; NULL: none */
     struct setting password_file;      /* the one that counts; row NULL: none */
@@ -49,13 +49,13 @@ static void note(struct load *load, const struct setting *setting)
 {
     enum option_id id = option_id(setting->row);
 
-    load->given_by[id] = SOURCE_COMMAND_LINE;
+    load->given[id] = setting->from;
     if (id == OPTION_WAIT || id == OPTION_NONBLOCK) {
-        load->given_by[OPTION_WAIT] = SOURCE_COMMAND_LINE; /* they are one field */
-        load->given_by[OPTION_NONBLOCK] = SOURCE_COMMAND_LINE;
+        load->given[OPTION_WAIT] = setting->from; /* they are one field */
+        load->given[OPTION_NONBLOCK] = setting->from;
     } else if (id == OPTION_SHARED || id == OPTION_EXCLUSIVE) {
-        load->given_by[OPTION_SHARED] = SOURCE_COMMAND_LINE; /* and so are these */
-        load->given_by[OPTION_EXCLUSIVE] = SOURCE_COMMAND_LINE;
+        load->given[OPTION_SHARED] = setting->from; /* and so are these */
+        load->given[OPTION_EXCLUSIVE] = setting->from;
     } else if (id == OPTION_CONFIG) {
         load->config_path = setting->value;
     } else if (id == OPTION_COMMAND) {
@@ -142,9 +142,9 @@ static enum exit_status store(struct load *load, const struct setting *setting)
 {
     enum option_id id = option_id(setting->row);
 
-    if (setting->source < load->given_by[id])
+    if (setting->from.source < load->given[id].source)
         return STATUS_OK;
-    load->given_by[id] = setting->source;
+    load->given[id] = setting->from;
     if (id == OPTION_PASSWORD_FILE)
         load->password_file = *setting;
     if (id == OPTION_SENTINEL_PASSWORD_FILE)
@@ -165,7 +165,7 @@ static enum exit_status store_defaults(struct load *load)
         const struct option_row *row = &option_rows[i];
         struct setting setting = {.row = row, .value = row->default_value};
 
-        if (row->default_value[0] != '\0' && load->given_by[i] == SOURCE_DEFAULT)
+        if (row->default_value[0] != '\0' && load->given[i].source == SOURCE_DEFAULT)
             status = setting_store(load->config, &setting);
     }
     return status;
@@ -201,7 +201,7 @@ static enum exit_status store_environment(struct load *load)
     for (size_t i = 0; i < OPTION_COUNT && status == STATUS_OK; i++) {
         struct setting setting = {.row = &option_rows[i],
                                   .value = load->environment.values[i],
-                                  .source = SOURCE_ENVIRONMENT};
+                                  .from = {.source = SOURCE_ENVIRONMENT}};
 
         if (setting.value != NULL)
             status = store(load, &setting);
@@ -225,10 +225,11 @@ static enum exit_status store_fallback(struct load *load)
 {
     struct setting setting = {.row = &option_rows[OPTION_URL],
                               .value = load->environment.redis_url,
-                              .source = SOURCE_FALLBACK};
+                              .from = {.source = SOURCE_FALLBACK}};
 
-    if (setting.value == NULL || load->config->servers_source != SOURCE_DEFAULT)
+    if (setting.value == NULL || load->config->servers_from.source != SOURCE_DEFAULT)
         return STATUS_OK;
+    load->given[OPTION_URL] = setting.from;
     return setting_store(load->config, &setting);
 }
 
@@ -258,21 +259,21 @@ static enum exit_status check_servers(const struct load *load)
         for (size_t j = 0; j < i; j++) {
             if (url_same_server(&config->servers[i], &config->servers[j]))
                 return setting_refuse_pair(
-                    load->given_by, OPTION_URL, OPTION_URL,
+                    load->given, OPTION_URL, OPTION_URL,
                     "--url: a server is named twice; a quorum needs independent servers");
         }
     }
     if (config->slots > 1)
-        return setting_refuse_pair(load->given_by, OPTION_SLOTS, OPTION_URL,
+        return setting_refuse_pair(load->given, OPTION_SLOTS, OPTION_URL,
                                    "--slots counts on one server, not on a quorum of several");
     if (config->wait_replicas > 0)
         return setting_refuse_pair(
-            load->given_by, OPTION_WAIT_REPLICAS, OPTION_URL,
+            load->given, OPTION_WAIT_REPLICAS, OPTION_URL,
             "--wait-replicas is for one server; those of a quorum vouch for each other");
-    if (steps) {
-        log_error("a token is of one server; with several use a command or --attach");
-        return STATUS_USAGE;
-    }
+    if (steps)
+        return setting_refuse_pair(
+            load->given, option_id(load->mode_row), OPTION_URL,
+            "a token is of one server; with several use a command or --attach");
     return STATUS_OK;
 }
 
@@ -281,7 +282,7 @@ static enum exit_status check_slots(const struct load *load)
 {
     if (!load->config->shared || load->config->slots == 0)
         return STATUS_OK;
-    return setting_refuse_pair(load->given_by, OPTION_SHARED, OPTION_SLOTS,
+    return setting_refuse_pair(load->given, OPTION_SHARED, OPTION_SLOTS,
                                "--shared and --slots exclude each other");
 }
 
@@ -314,9 +315,9 @@ static void finish(struct load *load)
 {
     struct config *config = load->config;
 
-    config->ttl_source = load->given_by[OPTION_TTL];
-    config->kill_after_source = load->given_by[OPTION_KILL_AFTER];
-    if (load->given_by[OPTION_FOREGROUND] == SOURCE_DEFAULT)
+    config->ttl_from = load->given[OPTION_TTL];
+    config->kill_after_from = load->given[OPTION_KILL_AFTER];
+    if (load->given[OPTION_FOREGROUND].source == SOURCE_DEFAULT)
         config->foreground = isatty(STDIN_FILENO) == 1;
     /* The command does not get it; but its own stdin, stdout and stderr it keeps. */
     if (config->status_fd > STDERR_FILENO)
@@ -333,11 +334,11 @@ static void begin(struct load *load, char **environment)
 
     environment_read(environment, &load->environment);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        if (load->environment.values[i] != NULL && load->given_by[i] < SOURCE_ENVIRONMENT)
-            load->given_by[i] = SOURCE_ENVIRONMENT;
+        if (load->environment.values[i] != NULL && load->given[i].source < SOURCE_ENVIRONMENT)
+            load->given[i].source = SOURCE_ENVIRONMENT;
     }
     format = load->environment.values[OPTION_LOG_FORMAT];
-    if (format != NULL && load->given_by[OPTION_LOG_FORMAT] == SOURCE_ENVIRONMENT)
+    if (format != NULL && load->given[OPTION_LOG_FORMAT].source == SOURCE_ENVIRONMENT)
         note_log_format(load, format);
     load->log.name = load->config->name;
     log_setup(&load->log);
@@ -366,7 +367,7 @@ enum exit_status config_load(struct config *config, int argc, char **argv, char 
 
     if (status != STATUS_OK || config->mode == MODE_HELP || config->mode == MODE_VERSION)
         return status;
-    status = operands_check_words(load.given_by, config->mode);
+    status = operands_check_words(load.given, config->mode);
     if (status == STATUS_OK)
         status = operands_take(&load.operands, config, operands);
     if (status == STATUS_OK)

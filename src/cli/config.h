@@ -47,6 +47,13 @@ enum config_source {
     SOURCE_COMMAND_LINE
 };
 
+/* The same in full. */
+struct config_origin {
+    enum config_source source;
+    const char *file; /* SOURCE_FILE: its path and the line */
+    int line;
+};
+
 #define CONFIG_SERVERS_MAX 15
 #define CONFIG_NAME_MAX    512 /* bytes in a lock's NAME */
 
@@ -71,7 +78,7 @@ struct config {
 
     struct url *servers; /* server_count of them, owned */
     size_t server_count; /* 1, or the N of a quorum */
-    enum config_source servers_source;
+    struct config_origin servers_from;
     const char *user;          /* --user, for a URL without one; NULL: not given */
     struct secret password;    /* for a URL without one; bytes NULL: none */
     const char *password_file; /* path it came from, to be read again after a refusal; or NULL */
@@ -85,7 +92,7 @@ struct config {
     struct tls_settings tls; /* for servers with rediss:// */
 
     int64_t ttl_ms;
-    enum config_source ttl_source;
+    struct config_origin ttl_from;
     int64_t wait_ms; /* 0: give up at once; DURATION_INFINITE: no limit */
     bool shared;
     int slots; /* 1..64; 0: not given */
@@ -100,7 +107,7 @@ struct config {
     int64_t max_runtime_ms; /* 0: no limit */
     int stop_signal;        /* --signal; SIGTERM by default */
     int64_t kill_after_ms;  /* --kill-after; -1: not given, the lease chooses its grace */
-    enum config_source kill_after_source;
+    struct config_origin kill_after_from;
     bool foreground; /* as given, else whether stdin is a terminal */
     bool wait_descendants;
     enum config_on_lost on_lost;

@@ -160,9 +160,7 @@ static enum setting_next parse_line(const struct config_file *file, char *line,
     *setting = (struct setting){.row = row,
                                 .value = value,
                                 .erasable = value,
-                                .source = SOURCE_FILE,
-                                .file = file->path,
-                                .line = file->line};
+                                .from = {SOURCE_FILE, file->path, file->line}};
     return NEXT_SETTING;
 }
 

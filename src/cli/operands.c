@@ -157,7 +157,7 @@ enum exit_status operands_take(struct operands *operands, struct config *config,
     }
 }
 
-enum exit_status operands_check_words(const enum config_source *given_by, enum config_mode mode)
+enum exit_status operands_check_words(const struct config_origin *given, enum config_mode mode)
 {
     static const struct {
         enum option_id id;
@@ -170,7 +170,7 @@ enum exit_status operands_check_words(const enum config_source *given_by, enum c
                  {OPTION_PRINT, MODE_ATTACH, MODE_ATTACH, "--attach"}};
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (given_by[words[i].id] == SOURCE_DEFAULT || mode == words[i].mode ||
+        if (given[words[i].id].source == SOURCE_DEFAULT || mode == words[i].mode ||
             mode == words[i].other)
             continue;
         log_error("--%s goes with %s only" OPERANDS_TRY_HELP, option_rows[words[i].id].name,

@@ -20,8 +20,8 @@ enum exit_status operands_take(struct operands *operands, struct config *config,
 
 /*
  * Refuses a word that belongs to one way of use (--json, --watch, --force, --print) in another, where
- * it would do nothing. `given_by` is the source of each option. As above.
+ * it would do nothing. `given` has the origin of each option. As above.
  */
-enum exit_status operands_check_words(const enum config_source *given_by, enum config_mode mode);
+enum exit_status operands_check_words(const struct config_origin *given, enum config_mode mode);
 
 #endif

@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 /* Until `size` bytes are there, or the end. */
 static ssize_t read_all(int fd, char *buffer, size_t size)
 {
@@ -41,9 +43,6 @@ ssize_t read_file(const char *path, char *buffer, size_t size)
     if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0)
         length = read_all(fd, buffer, size);
 
-    int error = errno;
-
-    close(fd);
-    errno = error;
+    descriptor_close(fd);
     return length;
 }

@@ -27,11 +27,11 @@ static void hide_password(const struct setting *setting, const char *url, size_t
     if (length == 0 || setting->erasable == NULL)
         return;
     memset(setting->erasable + at + offset, '*', length);
-    if (setting->source == SOURCE_FILE && can_be_read_by_others(setting->file))
+    if (setting->from.source == SOURCE_FILE && can_be_read_by_others(setting->from.file))
         log_warning("%s:%d: the URL has a password in it, and every user of this host may read the "
                     "file; chmod 640 it, or use REDISLOCK_PASSWORD_FILE",
-                    setting->file, setting->line);
-    if (setting->source == SOURCE_COMMAND_LINE)
+                    setting->from.file, setting->from.line);
+    if (setting->from.source == SOURCE_COMMAND_LINE)
         log_warning("--url: its password could be seen in the process list until now; give it by "
                     "REDISLOCK_URL or --password-file");
 }
@@ -102,8 +102,8 @@ enum exit_status server_list_store(struct config *config, const struct setting *
 {
     const char *at = setting->value;
     enum exit_status status = STATUS_OK;
-    bool adds =
-        setting->source == SOURCE_COMMAND_LINE && config->servers_source == SOURCE_COMMAND_LINE;
+    bool adds = setting->from.source == SOURCE_COMMAND_LINE &&
+                config->servers_from.source == SOURCE_COMMAND_LINE;
     size_t before;
 
     if (!adds)
@@ -125,6 +125,6 @@ enum exit_status server_list_store(struct config *config, const struct setting *
         return status;
     if (config->server_count == before)
         return setting_refuse(setting, setting->value, "names no server");
-    config->servers_source = setting->source;
+    config->servers_from = setting->from;
     return STATUS_OK;
 }

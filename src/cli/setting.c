@@ -25,19 +25,19 @@ static void add_origin(struct text *text, const struct setting *setting)
 {
     char variable[OPTION_VARIABLE_MAX];
 
-    if (setting->source == SOURCE_COMMAND_LINE) {
+    if (setting->from.source == SOURCE_COMMAND_LINE) {
         text_add(text, "--");
         text_add(text, setting->row->name);
         return;
     }
-    if (setting->source == SOURCE_FALLBACK) { /* the only one that comes as a setting */
+    if (setting->from.source == SOURCE_FALLBACK) { /* the only one that comes as a setting */
         text_add(text, "REDIS_URL");
         return;
     }
-    if (setting->source == SOURCE_FILE) {
-        text_add(text, setting->file);
+    if (setting->from.source == SOURCE_FILE) {
+        text_add(text, setting->from.file);
         text_add_char(text, ':');
-        text_add_int(text, setting->line);
+        text_add_int(text, setting->from.line);
         text_add(text, ": ");
     }
     option_variable(setting->row, variable);
@@ -54,31 +54,35 @@ enum exit_status setting_refuse(const struct setting *setting, const char *shown
         log_error("%s: '%.200s' %s", origin.at, shown, why);
     else
         log_error("%s: %s", origin.at, why);
-    return setting->source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
+    return setting->from.source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
 }
 
-enum exit_status setting_refuse_pair(const enum config_source *given_by, enum option_id one,
+void setting_add_origin(struct text *text, enum option_id id, const struct config_origin *from)
+{
+    char variable[OPTION_VARIABLE_MAX];
+
+    option_variable(&option_rows[id], variable);
+    if (from->source == SOURCE_FILE)
+        text_addf(text, "; %s is set in %s:%d", variable, from->file, from->line);
+    else if (from->source == SOURCE_ENVIRONMENT || from->source == SOURCE_FALLBACK)
+        text_addf(text, "; %s is set in the environment",
+                  from->source == SOURCE_FALLBACK ? "REDIS_URL" : variable);
+}
+
+enum exit_status setting_refuse_pair(const struct config_origin *given, enum option_id one,
                                      enum option_id other, const char *why)
 {
-    char storage[256];
+    char storage[512];
     struct text message = TEXT_OVER(storage);
-    const enum option_id both[] = {one, other};
-    enum exit_status status = STATUS_CONFIG;
+    bool by_command_line =
+        given[one].source == SOURCE_COMMAND_LINE || given[other].source == SOURCE_COMMAND_LINE;
 
     text_add(&message, why);
-    for (size_t i = 0; i < (one == other ? 1 : 2); i++) {
-        enum config_source source = given_by[both[i]];
-        char variable[OPTION_VARIABLE_MAX];
-
-        option_variable(&option_rows[both[i]], variable);
-        if (source == SOURCE_COMMAND_LINE)
-            status = STATUS_USAGE;
-        else if (source == SOURCE_ENVIRONMENT || source == SOURCE_FILE)
-            text_addf(&message, "; %s is set in the %s", variable,
-                      source == SOURCE_FILE ? "file" : "environment");
-    }
+    setting_add_origin(&message, one, &given[one]);
+    if (other != one)
+        setting_add_origin(&message, other, &given[other]);
     log_error("%s", message.at);
-    return status;
+    return by_command_line ? STATUS_USAGE : STATUS_CONFIG;
 }
 
 /* The field of a row; its type follows from the row's kind. */

@@ -6,6 +6,7 @@
 #define REDISLOCK_CLI_SETTING_H
 
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/config.h"
 #include "cli/options.h"
 
@@ -13,9 +14,7 @@ struct setting {
     const struct option_row *row;
     const char *value; /* NULL: a flag's bare word on the command line */
     char *erasable;    /* `value` where its bytes may be overwritten: argv, the file's buffer */
-    enum config_source source;
-    const char *file; /* SOURCE_FILE: its path and the line */
-    int line;
+    struct config_origin from;
 };
 
 /* What a source's reader has found. */
@@ -40,12 +39,17 @@ enum exit_status setting_store(struct config *config, const struct setting *sett
 enum exit_status setting_refuse(const struct setting *setting, const char *shown, const char *why);
 
 /*
- * Prints the one line that refuses two options (or one, given twice) that do not go together: `why`,
- * and of those that the environment or the file has set, where: who gave the other one on the command
- * line may not know. `given_by` is the source of each option. Returns as setting_refuse; the command
- * line counts where it gave one of them.
+ * Prints the one line that refuses two options (or one, given twice) that do not go together: `why`, and
+ * of each where it is from, as setting_add_origin. `given` has the origin of each option. Returns as
+ * setting_refuse; the command line counts where it gave one of them.
  */
-enum exit_status setting_refuse_pair(const enum config_source *given_by, enum option_id one,
+enum exit_status setting_refuse_pair(const struct config_origin *given, enum option_id one,
                                      enum option_id other, const char *why);
+
+/*
+ * Adds where an option was set that does not fit another one, "; REDISLOCK_TTL is set in FILE:LINE" or
+ * "… in the environment": who gave the other one may not know. Nothing for the command line and defaults.
+ */
+void setting_add_origin(struct text *text, enum option_id id, const struct config_origin *from);
 
 #endif

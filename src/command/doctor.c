@@ -199,12 +199,16 @@ static void examine_lease(struct examination *examination, struct lease *lease)
 {
     const struct config *config = examination->config;
     int64_t least;
-    if (lease_make(config->ttl_ms, config->kill_after_ms, lease, &least))
+    if (lease_make(config->ttl_ms, config->kill_after_ms, lease, &least)) {
         examination->lease = lease;
-    else
-        examine_failure(examination, taking_lease_status(config),
-                        "--ttl is too short: give it at least %lldms; no lock is tried",
-                        (long long)least);
+        return;
+    }
+    char storage[512];
+    struct text origin = TEXT_OVER(storage);
+    taking_add_lease_origin(&origin, config);
+    examine_failure(examination, taking_lease_status(config),
+                    "--ttl is too short: give it at least %lldms; no lock is tried%s",
+                    (long long)least, origin.at);
 }
 
 int command_doctor(const struct config *config)
@@ -213,7 +217,7 @@ int command_doctor(const struct config *config)
     struct lease lease;
     struct examination examination = {.config = config};
     taking_name_servers(&servers, config);
-    if (config->servers_source == SOURCE_DEFAULT)
+    if (config->servers_from.source == SOURCE_DEFAULT)
         examine_warning("no server is named, so each host asks one of its own: give --url, "
                         "REDISLOCK_URL, or a line in " REDISLOCK_CONFIG_FILE);
     examine_lease(&examination, &lease);

@@ -4,11 +4,10 @@
  */
 #include "command/keep.h"
 
-#include <errno.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/event.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -141,11 +140,8 @@ int keep_start(struct keep *keep, int stop_timer, int kill_timer)
     const struct keeper_work work = {turn, keep};
     if (keep->lost_fd >= 0 && keeper_start(&keep->keeper, &work))
         return keep->lost_fd;
-    int error = errno;
-    if (keep->lost_fd >= 0)
-        close(keep->lost_fd);
+    descriptor_close(keep->lost_fd);
     keep->lost_fd = -1;
-    errno = error;
     return -1;
 }
 

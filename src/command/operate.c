@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/setting.h"
 #include "command/names.h"
 #include "command/output.h"
 #include "command/report.h"
@@ -266,7 +267,11 @@ int command_list(const struct config *config)
 {
     if (config->watch_ms == 0 || config->server_count == 1)
         return on_every_server(config, list_there);
-    log_error("--watch shows one server; name one in --url");
+    char storage[512];
+    struct text message = TEXT_OVER(storage);
+    text_add(&message, "--watch shows one server; name one in --url");
+    setting_add_origin(&message, OPTION_URL, &config->servers_from);
+    log_error("%s", message.at);
     return STATUS_USAGE;
 }
 

@@ -26,8 +26,6 @@ static const struct row table[] = {
 
     /* login and rights */
     {"NOAUTH", "give a password by --password-file, and with an ACL user its name by --user"},
-    {"unauthenticated",
-     "give a password by --password-file, and with an ACL user its name by --user"},
     {"WRONGPASS", "look at the name (--user) and the password (--password-file), and whether ACL "
                   "LIST shows this user as \"on\""},
     {"configured for the default user", "leave the password out, or name the ACL user that it "

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/log.h"
+#include "cli/setting.h"
 
 #define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
 
@@ -120,18 +121,37 @@ static int other_slots(const struct config *config, int64_t in_use)
 
 int report_servers_status(const struct config *config)
 {
-    return config->servers_source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
+    return config->servers_from.source == SOURCE_COMMAND_LINE ? STATUS_USAGE : STATUS_CONFIG;
+}
+
+/* Addresses that were in order until a server had its say. */
+static int refuse_servers(const struct config *config, const char *why, const char *advice)
+{
+    char storage[512];
+    struct text origin = TEXT_OVER(storage);
+    setting_add_origin(&origin, OPTION_URL, &config->servers_from);
+    log_error("%s; %s%s", why, advice, origin.at);
+    return report_servers_status(config);
+}
+
+/* A login that is missing is another thing than one that is refused. */
+static const char *login_advice(const struct config *config, const char *why)
+{
+    if (strstr(why, "NOAUTH") == NULL)
+        return "check --user, --password-file and the server's ACL";
+    if (config->servers[0].scheme == URL_SENTINEL)
+        return "give --password-file, or --sentinel-password-file for the sentinels";
+    return "give --password-file, and --user for an ACL user";
 }
 
 int report_failure(const struct config *config, const char *why, enum lock_result result)
 {
     switch (result) {
     case LOCK_DENIED:
-        log_error("%s; check --user, --password-file and the server's ACL", why);
+        log_error("%s; %s", why, login_advice(config, why));
         return STATUS_DENIED;
     case LOCK_DUPLICATE_SERVER:
-        log_error("%s; a quorum needs independent servers", why);
-        return report_servers_status(config);
+        return refuse_servers(config, why, "a quorum needs independent servers");
     case LOCK_UNTRUSTED:
         log_error("%s; check --cacert, --cert, --key and --sni", why);
         return STATUS_DENIED;
@@ -145,14 +165,13 @@ int report_failure(const struct config *config, const char *why, enum lock_resul
         log_error("%s; is this a Redis server?", why);
         return STATUS_NONSENSE;
     case LOCK_BAD_DATABASE:
-        log_error("%s; check the database in the URL", why);
-        return report_servers_status(config);
+        return refuse_servers(config, why, "check the database in the URL");
     case LOCK_OS:
         log_error("%s", why);
         return STATUS_OS;
     case LOCK_UNAVAILABLE:
         log_error("%s; no working Redis%s", why,
-                  config->servers_source == SOURCE_DEFAULT
+                  config->servers_from.source == SOURCE_DEFAULT
                       ? " (no server was named by --url, REDISLOCK_URL or the configuration file)"
                       : "");
         return STATUS_UNAVAILABLE;

@@ -182,23 +182,38 @@ static int not_started(const struct run *run, enum spawn_result result)
     }
 }
 
-static int run_child(struct run *run, const struct child_environment *environment)
+/* Starts it, with all that its supervision cannot do without: after this nothing may be refused. */
+static int start_child(struct run *run, const struct child_environment *environment,
+                       struct supervisor_plan *plan)
 {
-    struct supervisor_plan plan = plan_for(run, environment);
     const struct spawn_request request = {.argv = run->config->command,
                                           .environment = environment->entries,
                                           .signals = &run->taking.signals,
                                           .self = run->taking.pid,
-                                          .own_group = plan.own_group,
-                                          .not_after_ms = plan.lease.stop_at_ms};
+                                          .own_group = plan->own_group,
+                                          .not_after_ms = plan->lease.stop_at_ms};
+    plan->timer = clock_timer_open();
+    if (plan->timer < 0) {
+        log_error("cannot make a timer for '%s': %s", run->config->command[0], strerror(errno));
+        return STATUS_OS;
+    }
     int status =
         taking_interrupted(&run->taking); /* the last moment at which a signal is ours alone */
     if (status == STATUS_OK) {
-        enum spawn_result result = spawn_child(&request, &plan.child);
+        enum spawn_result result = spawn_child(&request, &plan->child);
         run->aged = result == SPAWN_TOO_LATE;
         if (result != SPAWN_OK)
             status = not_started(run, result);
     }
+    if (status != STATUS_OK)
+        close(plan->timer);
+    return status;
+}
+
+static int run_child(struct run *run, const struct child_environment *environment)
+{
+    struct supervisor_plan plan = plan_for(run, environment);
+    int status = start_child(run, environment, &plan);
     if (status != STATUS_OK) {
         taking_release(&run->taking, NULL, run->aged);
         return status;
@@ -206,6 +221,7 @@ static int run_child(struct run *run, const struct child_environment *environmen
     taking_tell(&run->taking, "started", "pid", plan.child);
     struct supervisor_outcome outcome;
     supervise(&plan, &outcome);
+    close(plan.timer);
     keep_stop(&run->keep);
     return finished(run, &plan, &outcome);
 }

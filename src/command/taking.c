@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/token.h"
 #include "cli/duration.h"
+#include "cli/setting.h"
 #include "command/report.h"
 #include "command/waiting.h"
 
@@ -35,8 +36,15 @@ static bool is_setting(enum config_source source)
 
 int taking_lease_status(const struct config *config)
 {
-    bool by_setting = is_setting(config->ttl_source) || is_setting(config->kill_after_source);
+    bool by_setting =
+        is_setting(config->ttl_from.source) || is_setting(config->kill_after_from.source);
     return by_setting ? STATUS_CONFIG : STATUS_USAGE;
+}
+
+void taking_add_lease_origin(struct text *text, const struct config *config)
+{
+    setting_add_origin(text, OPTION_TTL, &config->ttl_from);
+    setting_add_origin(text, OPTION_KILL_AFTER, &config->kill_after_from);
 }
 
 /* The lease must leave time to extend twice before the child would have to stop. */
@@ -46,12 +54,13 @@ static int check_lease(struct taking *taking)
     int64_t least;
     if (lease_make(config->ttl_ms, config->kill_after_ms, &taking->lease, &least))
         return STATUS_OK;
-    char storage[64];
-    struct text shown = TEXT_OVER(storage);
-    text_add_int(&shown, least);
-    log_error("--ttl is too short for %s: at least %sms is needed, so that a failed extension can "
-              "be tried again before the command must be stopped",
-              config->kill_after_ms >= 0 ? "this --kill-after" : "its grace", shown.at);
+    char storage[512];
+    struct text origin = TEXT_OVER(storage);
+    taking_add_lease_origin(&origin, config);
+    log_error("--ttl is too short for %s: at least %lldms is needed, so that a failed extension "
+              "can be tried again before the command must be stopped%s",
+              config->kill_after_ms >= 0 ? "this --kill-after" : "its grace", (long long)least,
+              origin.at);
     return taking_lease_status(config);
 }
 

@@ -64,6 +64,9 @@ void taking_tell(const struct taking *taking, const char *what, const char *key,
 /* The status of a lease that lease_make refuses: 64, or 78 where a setting made it so. */
 int taking_lease_status(const struct config *config);
 
+/* Adds to such a refusal where TTL and grace were set, as setting_add_origin. */
+void taking_add_lease_origin(struct text *text, const struct config *config);
+
 /* Fills in the servers of a config; `config` outlives them. */
 void taking_name_servers(struct taking_servers *servers, const struct config *config);
 

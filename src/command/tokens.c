@@ -58,7 +58,7 @@ static struct lock *adopt(const struct config *config, const char *token)
     struct holder holder;
     struct lease lease = {.ttl_ms = config->ttl_ms};
     holder_parse(token, strlen(token), &holder);
-    if (config->ttl_source == SOURCE_DEFAULT && holder.ttl_ms > 0)
+    if (config->ttl_from.source == SOURCE_DEFAULT && holder.ttl_ms > 0)
         lease.ttl_ms = holder.ttl_ms;
     lease.attempt_ms = config->connect_timeout_ms < 2000 ? config->connect_timeout_ms : 2000;
     struct taking_servers servers;

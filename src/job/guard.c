@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "job/descendants.h"
 
 #define SWEEPS     50 /* passes over what is left of a job, SWEEP_MS apart */
@@ -96,11 +97,9 @@ bool guard_start(struct guard *guard, const struct guard_plan *plan)
         close(ends[1]);
         guard_main(plan, ends[0], redislock);
     }
-    int error = errno;
-    close(ends[0]);
+    descriptor_close(ends[0]);
     if (pid < 0) {
-        close(ends[1]);
-        errno = error;
+        descriptor_close(ends[1]);
         return false;
     }
     *guard = (struct guard){pid, ends[1]};
@@ -114,7 +113,6 @@ void guard_end(struct guard *guard)
         while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
             continue;
     }
-    if (guard->pipe >= 0)
-        close(guard->pipe);
+    descriptor_close(guard->pipe);
     *guard = GUARD_NONE;
 }

@@ -27,7 +27,6 @@ struct supervisor {
     bool told_to_stop; /* TSTP was forwarded */
     bool stop_told;    /* the stop timer has struck; the keeper may go on pushing it */
     int quiet_sweeps;  /* in a row that found no descendant */
-    int timer;         /* the next of the times below */
     int stop_timer;    /* of the lease, once settled */
     int kill_timer;
     int lost_fd;

@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
+
+#include "base/descriptor.h"
 
 #define STACK_BYTES ((size_t)256 * 1024)
 
@@ -40,10 +41,8 @@ static int start_thread(struct keeper *keeper)
 
 static void close_descriptors(const struct keeper *keeper)
 {
-    if (keeper->stop_fd >= 0)
-        close(keeper->stop_fd);
-    if (keeper->timer >= 0)
-        close(keeper->timer);
+    descriptor_close(keeper->stop_fd);
+    descriptor_close(keeper->timer);
 }
 
 bool keeper_start(struct keeper *keeper, const struct keeper_work *work)

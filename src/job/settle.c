@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/log.h"
 
 #define AGAIN_MS 500 /* after the system had no process for us */
@@ -69,11 +69,9 @@ static bool make_timers(struct supervisor *s)
 {
     s->stop_timer = clock_timer_open();
     s->kill_timer = s->stop_timer >= 0 ? clock_timer_open() : -1;
-    if (s->kill_timer < 0 && s->stop_timer >= 0) {
-        int error = errno;
-        close(s->stop_timer);
+    if (s->kill_timer < 0) {
+        descriptor_close(s->stop_timer);
         s->stop_timer = -1;
-        errno = error;
     }
     return s->kill_timer >= 0;
 }

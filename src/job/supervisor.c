@@ -16,9 +16,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -285,7 +283,7 @@ static void arm(struct supervisor *s)
     next = sooner(next, s->kill_at);
     if (s->child_gone || s->killing)
         next = sooner(next, s->sweep_at);
-    clock_timer_set(s->timer, next);
+    clock_timer_set(s->plan->timer, next);
 }
 
 static void wait_for_events(struct supervisor *s)
@@ -293,12 +291,11 @@ static void wait_for_events(struct supervisor *s)
     /* once KILL has gone out, the kill timer has nothing to add */
     int kill_timer = inside_lease_kills(s) && !s->killing ? s->kill_timer : -1;
     struct pollfd watched[5] = {{s->plan->signals->fd, POLLIN, 0},
-                                {s->timer, POLLIN, 0},
+                                {s->plan->timer, POLLIN, 0},
                                 {s->lost_fd, POLLIN, 0},
                                 {s->stop_told ? -1 : s->stop_timer, POLLIN, 0},
                                 {kill_timer, POLLIN, 0}};
-    /* without a timer (begin has said so) the sweeps need another clock */
-    if (poll(watched, 5, s->timer >= 0 ? -1 : SWEEP_MS) < 0)
+    if (poll(watched, 5, -1) < 0)
         return;
     if (watched[0].revents != 0)
         take_signals(s); /* first: a child that has ended is not to be stopped any more */
@@ -326,19 +323,6 @@ static void begin(struct supervisor *s)
     s->sweep_at = CLOCK_NEVER;
     s->runtime_at =
         plan->max_runtime_ms > 0 ? plan->started_ms + plan->max_runtime_ms : CLOCK_NEVER;
-    s->timer = clock_timer_open();
-    if (s->timer >= 0)
-        return;
-    /* without a timer no deadline can be kept: the job must not run on */
-    log_error("cannot make a timer: %s", strerror(errno));
-    begin_stop(s, SUPERVISOR_EXPIRED, SIGKILL, CLOCK_NEVER);
-    begin_kill(s);
-}
-
-static void close_timer(int timer)
-{
-    if (timer >= 0)
-        close(timer);
 }
 
 void supervise(const struct supervisor_plan *plan, struct supervisor_outcome *outcome)
@@ -357,7 +341,6 @@ void supervise(const struct supervisor_plan *plan, struct supervisor_outcome *ou
         wait_for_events(&s);
     }
     guard_end(&s.guard);
-    close_timer(s.timer);
 }
 
 int supervisor_left_running(const struct supervisor_plan *plan, struct text *names)

@@ -45,6 +45,7 @@ struct supervisor_plan {
     pid_t child;
     bool own_group; /* else the child is in ours, with the terminal */
     const struct signals *signals;
+    int timer; /* of clock_timer_open, the caller's: without it no deadline could be kept */
     int64_t started_ms;     /* clock_boot_ms just before the child was started */
     int64_t max_runtime_ms; /* 0: no limit */
     int stop_signal;
@@ -62,8 +63,8 @@ struct supervisor_outcome {
 
 /*
  * Supervises until the child has been reaped and, after a stop by us or with wait_descendants, none
- * of its descendants lives. Cannot fail: what the system refuses (a guard, a timer) is told as a
- * warning, and the job is stopped where it could not be kept safe.
+ * of its descendants lives. Cannot fail: what the system refuses (a guard, a timer of the lease) is
+ * told as a warning and asked for again, and the job is stopped where it could not be kept safe.
  */
 void supervise(const struct supervisor_plan *plan, struct supervisor_outcome *outcome);
 

@@ -68,7 +68,7 @@ bool observer_silent(const struct observer *observer)
     return observer->silent;
 }
 
-static bool is_silence(enum server_error error)
+bool inside_is_silence(enum server_error error)
 {
     return error == SERVER_UNREACHABLE || error == SERVER_LATE;
 }
@@ -93,7 +93,7 @@ enum lock_result inside_ask_until(struct observer *observer, observer_try *ask, 
         enum lock_result result = inside_of_error(error);
         /* a try that was cut short is no silence of a server that has answered until now */
         if (first || error != SERVER_LATE || attempt.at_ms < deadline->at_ms)
-            observer->silent = is_silence(error);
+            observer->silent = inside_is_silence(error);
         if (result != LOCK_UNAVAILABLE)
             return result;
         if (observer->once && (--left == 0 || !observer->silent))
@@ -198,24 +198,34 @@ static enum lock_result ask_alone(struct observer *observer, const char *name, b
     return run(observer, &call, reply, deadline);
 }
 
+/* What is announced from now on for a node that was silent goes to its successor. */
+static bool replace(struct observer *observer, size_t node, const struct deadline *deadline)
+{
+    struct deadline soon = deadline_sooner(*deadline, clock_boot_ms() + INSIDE_ATTEMPT_MS / 4);
+    return inside_replace_node(observer, node, &soon);
+}
+
 enum lock_result observer_look(struct observer *observer, const char *name,
                                struct observed *observed, const struct deadline *deadline)
 {
     const struct reply *reply = NULL;
     enum server_error error = SERVER_UNREACHABLE;
     bool announced = is_next(observer, name);
+    size_t node = announced ? observer->ahead[observer->ahead_next].node : SIZE_MAX;
     if (announced)
         error = next_answer(observer, &reply, deadline);
     struct client *first = observer->asked;
     enum lock_result result = inside_of_error(error);
-    observer->silent = is_silence(error);
+    observer->silent = inside_is_silence(error);
     if (error == SERVER_BUSY && observer->once)
         return result; /* that was the answer; those of the others are on their way */
     if (result != LOCK_OK && result != LOCK_NOT_A_LOCK)
         take_back(observer);
+    if (announced && inside_is_silence(error) && replace(observer, node, deadline))
+        announced = false; /* who was silent is no more */
     if (result == LOCK_UNAVAILABLE)
         result = ask_alone(observer, name, error == SERVER_NO_SCRIPT, &reply, deadline);
-    if (result == LOCK_UNAVAILABLE && announced && is_silence(error) && observer->silent)
+    if (result == LOCK_UNAVAILABLE && announced && inside_is_silence(error) && observer->silent)
         observer->asked = first; /* whose reason names the node, not the one that sent us there */
     if (result != LOCK_OK || observed_read(observed, reply))
         return result;

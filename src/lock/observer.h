@@ -11,6 +11,7 @@
 /* A master of a cluster. */
 struct node {
     struct url url; /* the observer's, with this address */
+    int64_t slot;   /* its first */
     struct client *client;
 };
 
@@ -49,6 +50,15 @@ typedef enum server_error observer_try(struct observer *observer, void *context,
  */
 enum lock_result inside_ask_until(struct observer *observer, observer_try *ask, void *context,
                                   const struct deadline *deadline);
+
+/* Whether that is no answer at all. */
+bool inside_is_silence(enum server_error error);
+
+/*
+ * After silence of `node`, a cluster's: asks the other masters who has its slots now. true: another one,
+ * which stands at this index from now on; nothing has been asked of it yet, nor is any question on its way.
+ */
+bool inside_replace_node(struct observer *observer, size_t node, const struct deadline *deadline);
 
 void inside_close_nodes(struct node **nodes, size_t count);
 

@@ -1,6 +1,6 @@
 /*
  * Owns the walk through the names of all locks: which nodes there are, and each node's keys. Promises that
- * no name is missed for a connection that was cut.
+ * no name is missed for a connection that was cut, or a master whose replica takes over.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,17 +43,25 @@ static bool name_of(const char *prefix, const struct reply *key, struct text *na
     return keys_decode(at, left, name);
 }
 
-static struct node *open_node(const struct observer *observer, const struct url_place *place)
+/* The host that a master has which does not name it: that of the node which told of it. */
+static const char *host_of(const struct url_place *place, const struct url *asked)
 {
-    const struct url *url = observer->server.url;
-    const char *asked = url->scheme == URL_UNIX ? "localhost" : url->host;
+    if (place->host[0] != '\0')
+        return place->host;
+    return asked->scheme == URL_UNIX ? "localhost" : asked->host;
+}
+
+static struct node *open_node(const struct observer *observer, const struct topology_master *master,
+                              const struct url *asked)
+{
     struct client_settings server = observer->server;
     struct node *node = calloc(1, sizeof(*node));
     if (node == NULL)
         return NULL;
-    node->url = url_at(url, place);
+    node->url = url_at(observer->server.url, &master->place);
+    node->slot = master->slot;
     struct text host = text_over(node->url.host, sizeof(node->url.host));
-    text_add(&host, place->host[0] != '\0' ? place->host : asked);
+    text_add(&host, host_of(&master->place, asked));
     server.url = &node->url;
     node->client = client_open(&server);
     if (node->client != NULL)
@@ -68,7 +76,7 @@ static struct node **open_nodes(const struct observer *observer,
 {
     struct node **nodes = calloc(masters->count, sizeof(struct node *));
     for (size_t i = 0; i < masters->count && nodes != NULL; i++) {
-        nodes[i] = open_node(observer, &masters->places[i]);
+        nodes[i] = open_node(observer, &masters->at[i], observer->server.url);
         if (nodes[i] == NULL) {
             inside_close_nodes(nodes, i);
             return NULL;
@@ -82,10 +90,10 @@ static bool are_known(const struct observer *observer, const struct topology_mas
 {
     bool same = observer->node_count == masters->count;
     for (size_t i = 0; i < masters->count && same; i++) {
-        const struct url *known = &observer->nodes[i]->url;
-        const struct url_place *place = &masters->places[i];
-        same = known->port == place->port &&
-               (place->host[0] == '\0' || strcmp(known->host, place->host) == 0);
+        const struct node *node = observer->nodes[i];
+        const struct url_place *place = &masters->at[i].place;
+        same = node->slot == masters->at[i].slot && node->url.port == place->port &&
+               (place->host[0] == '\0' || strcmp(node->url.host, place->host) == 0);
     }
     return same;
 }
@@ -122,7 +130,7 @@ enum lock_result observer_find_nodes(struct observer *observer, size_t *count,
                                      const struct deadline *deadline)
 {
     const struct url *url = observer->server.url;
-    struct topology_masters masters = {.places = NULL};
+    struct topology_masters masters = {.at = NULL};
     (void)inside_ask_at(observer, SIZE_MAX);
     *count = 1;
     if (url->scheme == URL_SENTINEL)
@@ -133,13 +141,60 @@ enum lock_result observer_find_nodes(struct observer *observer, size_t *count,
     if (url->scheme == URL_CLUSTER && masters.refused == SERVER_DENIED)
         return LOCK_DENIED; /* else a part would be shown for the whole */
     result = take_nodes(observer, &masters);
-    free(masters.places);
+    free(masters.at);
     *count = observer->node_count > 0 ? observer->node_count : 1;
     return result;
 }
 
+/* Puts the one that has its slots now at the place of `node`, as `asked` has told. false: it is the same. */
+static bool succeed(struct observer *observer, struct node **node,
+                    const struct topology_masters *masters, const struct url *asked)
+{
+    for (size_t i = 0; i < masters->count; i++) {
+        const struct topology_master *master = &masters->at[i];
+        const char *host = host_of(&master->place, asked);
+        if (master->slot != (*node)->slot ||
+            (master->place.port == (*node)->url.port && strcmp(host, (*node)->url.host) == 0))
+            continue;
+        struct node *successor = open_node(observer, master, asked);
+        if (successor == NULL)
+            return false;
+        if (observer->asked == (*node)->client)
+            observer->asked = successor->client;
+        client_close((*node)->client);
+        free(*node);
+        *node = successor;
+        return true;
+    }
+    return false;
+}
+
+bool inside_replace_node(struct observer *observer, size_t node, const struct deadline *deadline)
+{
+    struct topology_masters masters = {.at = NULL};
+    enum server_error error = SERVER_UNREACHABLE;
+    const struct url *asked = NULL;
+    if (node >= observer->node_count)
+        return false;
+    /* each gets half of the time that is left: it may be gone as well; those of the URL are the last */
+    for (size_t i = 1; i <= observer->node_count && error != SERVER_OK; i++) {
+        bool last = i == observer->node_count;
+        const struct node *other = observer->nodes[(node + i) % observer->node_count];
+        int64_t now = clock_boot_ms();
+        struct deadline own = deadline_sooner(*deadline, now + (deadline->at_ms - now) / 2);
+        asked = last ? observer->server.url : &other->url;
+        error = topology_find_masters(last ? observer->client : other->client, &masters, &own);
+    }
+    if (error != SERVER_OK)
+        return false;
+    bool replaced = succeed(observer, &observer->nodes[node], &masters, asked);
+    free(masters.at);
+    return replaced;
+}
+
 /* Where a walk through one node's keys is. */
 struct walk {
+    size_t node;
     uint64_t cursor;
     uint64_t connection; /* that `cursor` came by */
     bool knows_id;       /* `id` is that server's, "": it does not tell */
@@ -216,6 +271,24 @@ static enum server_error try_step(struct observer *observer, void *context,
     return SERVER_OK;
 }
 
+/*
+ * A step, and where the node does not answer, a question to the others whether it still is one: a quarter
+ * of a whole attempt is left for that. Its successor is walked through from the beginning.
+ */
+static enum server_error try_node(struct observer *observer, void *context,
+                                  const struct deadline *attempt)
+{
+    struct walk *walk = context;
+    struct deadline own = *attempt;
+    if (walk->node < observer->node_count)
+        own = deadline_sooner(*attempt, clock_boot_ms() + INSIDE_ATTEMPT_MS * 3 / 4);
+    enum server_error error = try_step(observer, walk, &own);
+    if (!inside_is_silence(error) || !inside_replace_node(observer, walk->node, attempt))
+        return error;
+    *walk = (struct walk){.node = walk->node, .restarts = walk->restarts + 1};
+    return SERVER_OK;
+}
+
 /* false: `found` wants no more. */
 static bool tell_names(const struct observer *observer, const struct reply *names,
                        const struct observer_names *to)
@@ -233,11 +306,11 @@ static bool tell_names(const struct observer *observer, const struct reply *name
 enum lock_result observer_walk(struct observer *observer, size_t node,
                                const struct observer_names *to, int64_t patience_ms)
 {
-    struct walk walk = {.cursor = 0};
+    struct walk walk = {.node = node};
     (void)inside_ask_at(observer, node);
     do {
         struct deadline deadline = {clock_boot_ms() + patience_ms, -1};
-        enum lock_result result = inside_ask_until(observer, try_step, &walk, &deadline);
+        enum lock_result result = inside_ask_until(observer, try_node, &walk, &deadline);
         if (result == LOCK_OK && walk.names != NULL && !tell_names(observer, walk.names, to))
             result = LOCK_OS;
         if (result == LOCK_OK && walk.restarts > RESTARTS_MAX) {

@@ -72,6 +72,11 @@ void login_refused(struct login *login)
 void login_add_said(const struct login *login, struct text *text, const char *bytes, size_t length)
 {
     enum { BYTES_MIN = 4 }; /* in fewer bytes anything would be one */
+    static const char early[] = "ERR Protocol error: unauthenticated"; /* … multibulk length */
+    if (length >= sizeof(early) - 1 && memcmp(bytes, early, sizeof(early) - 1) == 0) {
+        text_add(text, "NOAUTH Authentication required.");
+        return;
+    }
     const struct secret *secret = password_of(login);
     const char *found;
     if (secret != NULL && secret->bytes != NULL && secret->length >= BYTES_MIN) {

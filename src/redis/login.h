@@ -29,7 +29,10 @@ int login_add(const struct login *login, struct outgoing *outgoing);
  */
 void login_refused(struct login *login);
 
-/* Adds what a server says, with *** where it says the password back. */
+/*
+ * Adds what a server says, with *** where it says the password back. That it wants a login first it tells
+ * to a long command in other words than to a short one: those of the short one are added.
+ */
 void login_add_said(const struct login *login, struct text *text, const char *bytes, size_t length);
 
 #endif

@@ -49,30 +49,34 @@ static bool read_place(const struct reply *node, struct url_place *place)
     return true;
 }
 
-static bool is_known(const struct topology_masters *masters, const struct url_place *place)
+static struct topology_master *find(const struct topology_masters *masters,
+                                    const struct url_place *place)
 {
     for (size_t i = 0; i < masters->count; i++)
-        if (url_same_place(&masters->places[i], place))
-            return true;
-    return false;
+        if (url_same_place(&masters->at[i].place, place))
+            return &masters->at[i];
+    return NULL;
 }
 
 /* Adds the master of one range of slots. */
 static enum server_error add_master(struct client *client, struct topology_masters *masters,
                                     const struct reply *range)
 {
-    struct url_place place;
-    if (range->kind != REPLY_ARRAY || range->count < 3 || !read_place(&range->items[2], &place) ||
-        masters->count == TOPOLOGY_MASTERS_MAX)
+    struct topology_master master;
+    if (range->kind != REPLY_ARRAY || range->count < 3 ||
+        !reply_number(&range->items[0], &master.slot) ||
+        !read_place(&range->items[2], &master.place) || masters->count == TOPOLOGY_MASTERS_MAX)
         return client_nonsense(client, "gives an unexpected reply to CLUSTER SLOTS");
-    if (is_known(masters, &place))
+    struct topology_master *known = find(masters, &master.place);
+    if (known != NULL) {
+        known->slot = master.slot < known->slot ? master.slot : known->slot;
         return SERVER_OK;
-    struct url_place *grown =
-        realloc(masters->places, (masters->count + 1) * sizeof(*masters->places));
+    }
+    struct topology_master *grown = realloc(masters->at, (masters->count + 1) * sizeof(master));
     if (grown == NULL)
         return SERVER_OS;
-    masters->places = grown;
-    masters->places[masters->count++] = place;
+    masters->at = grown;
+    masters->at[masters->count++] = master;
     return SERVER_OK;
 }
 
@@ -81,7 +85,7 @@ enum server_error topology_find_masters(struct client *client, struct topology_m
 {
     const char *const words[] = {"CLUSTER", "SLOTS", NULL};
     const struct reply *reply;
-    *masters = (struct topology_masters){.places = NULL};
+    *masters = (struct topology_masters){.at = NULL};
     enum server_error error = client_ask(client, words, &reply, deadline);
     if (error != SERVER_OK)
         return error;
@@ -93,6 +97,6 @@ enum server_error topology_find_masters(struct client *client, struct topology_m
     for (size_t i = 0; i < reply->count && error == SERVER_OK; i++)
         error = add_master(client, masters, &reply->items[i]);
     if (error != SERVER_OK)
-        free(masters->places);
+        free(masters->at);
     return error;
 }

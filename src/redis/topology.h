@@ -24,10 +24,15 @@ void topology_read_run_id(const struct reply *reply, char id[TOPOLOGY_ID_MAX + 1
 
 #define TOPOLOGY_MASTERS_MAX 1024 /* a cluster has 1,000 nodes at most, say its authors */
 
+struct topology_master {
+    struct url_place place;
+    int64_t slot; /* its first: who has it later has come in its place */
+};
+
 struct topology_masters {
-    struct url_place *places;  /* owned: free() */
-    size_t count;              /* 0: not a cluster, or it does not tell */
-    enum server_error refused; /* not OK: it does not tell, and client_why says why */
+    struct topology_master *at; /* owned: free() */
+    size_t count;               /* 0: not a cluster, or it does not tell */
+    enum server_error refused;  /* not OK: it does not tell, and client_why says why */
 };
 
 /*

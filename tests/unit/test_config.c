@@ -21,13 +21,13 @@ static void test_defaults(void)
     CHECK_INT(c->server_count, 1, "default: one server");
     CHECK_STRING(c->servers[0].host, "127.0.0.1", "default: host");
     CHECK_INT(c->servers[0].port, 6379, "default: port");
-    CHECK_INT(c->servers_source, SOURCE_DEFAULT, "default: source of the server");
+    CHECK_INT(c->servers_from.source, SOURCE_DEFAULT, "default: source of the server");
     CHECK(c->user == NULL && c->password.bytes == NULL && c->password_file == NULL,
           "default: no credentials");
     CHECK_STRING(c->prefix, "lock:", "default: prefix");
     CHECK_INT(c->connect_timeout_ms, 10000, "default: connect-timeout");
     CHECK_INT(c->ttl_ms, 60000, "default: ttl");
-    CHECK_INT(c->ttl_source, SOURCE_DEFAULT, "default: source of the ttl");
+    CHECK_INT(c->ttl_from.source, SOURCE_DEFAULT, "default: source of the ttl");
     CHECK_INT(c->wait_ms, 0, "default: wait");
     CHECK_INT(c->min_hold_ms, 0, "default: min-hold");
     CHECK_INT(c->jitter_ms, 0, "default: jitter");
@@ -38,7 +38,7 @@ static void test_defaults(void)
     CHECK_INT(c->max_runtime_ms, 0, "default: max-runtime");
     CHECK_INT(c->stop_signal, SIGTERM, "default: signal");
     CHECK_INT(c->kill_after_ms, -1, "default: kill-after");
-    CHECK_INT(c->kill_after_source, SOURCE_DEFAULT, "default: source of kill-after");
+    CHECK_INT(c->kill_after_from.source, SOURCE_DEFAULT, "default: source of kill-after");
     CHECK_INT(c->foreground, isatty(STDIN_FILENO), "default: foreground as stdin is a terminal");
     CHECK(!c->wait_descendants, "default: wait-descendants");
     CHECK_INT(c->on_lost, ON_LOST_KILL, "default: on-lost");
@@ -51,14 +51,14 @@ static void test_defaults(void)
 static void check_everything(const struct config *c, enum config_source source, const char *from)
 {
     CHECK_STRING(c->servers[0].host, "h", "%s: url", from);
-    CHECK_INT(c->servers_source, source, "%s: source of the server", from);
+    CHECK_INT(c->servers_from.source, source, "%s: source of the server", from);
     CHECK_STRING(c->user, "cron", "%s: user", from);
     CHECK_STRING(c->password.bytes, "pass word", "%s: password-file", from);
     CHECK_STRING(c->password_file, in_folder("password"), "%s: path of it", from);
     CHECK_STRING(c->prefix, "p:", "%s: prefix", from);
     CHECK_INT(c->connect_timeout_ms, 1500, "%s: connect-timeout", from);
     CHECK_INT(c->ttl_ms, 120000, "%s: ttl", from);
-    CHECK_INT(c->ttl_source, source, "%s: source of the ttl", from);
+    CHECK_INT(c->ttl_from.source, source, "%s: source of the ttl", from);
     CHECK_INT(c->wait_ms, 300000, "%s: wait", from);
     CHECK_INT(c->min_hold_ms, 3000, "%s: min-hold", from);
     CHECK_INT(c->jitter_ms, 4000, "%s: jitter", from);
@@ -69,7 +69,7 @@ static void check_everything(const struct config *c, enum config_source source, 
     CHECK_INT(c->max_runtime_ms, 7200000, "%s: max-runtime", from);
     CHECK_INT(c->stop_signal, SIGINT, "%s: signal", from);
     CHECK_INT(c->kill_after_ms, 500, "%s: kill-after", from);
-    CHECK_INT(c->kill_after_source, source, "%s: source of kill-after", from);
+    CHECK_INT(c->kill_after_from.source, source, "%s: source of kill-after", from);
     CHECK(c->foreground, "%s: foreground", from);
     CHECK(c->wait_descendants, "%s: wait-descendants", from);
     CHECK_INT(c->on_lost, ON_LOST_WARN, "%s: on-lost", from);
@@ -153,17 +153,17 @@ static void test_precedence(void)
     const struct config *c = takes(WORDS("-t1", RUN), WORDS("REDISLOCK_TTL=2"), file);
 
     CHECK_INT(c->ttl_ms, 1000, "the command line comes first");
-    CHECK_INT(c->ttl_source, SOURCE_COMMAND_LINE, "and is the source");
+    CHECK_INT(c->ttl_from.source, SOURCE_COMMAND_LINE, "and is the source");
     c = takes(WORDS(RUN), WORDS("REDISLOCK_TTL=2"), file);
     CHECK_INT(c->ttl_ms, 2000, "then the environment");
-    CHECK_INT(c->ttl_source, SOURCE_ENVIRONMENT, "which is the source");
+    CHECK_INT(c->ttl_from.source, SOURCE_ENVIRONMENT, "which is the source");
     c = takes(WORDS(RUN), WORDS("REDIS_URL=redis://fallback"), file);
     CHECK_INT(c->ttl_ms, 3000, "then the file");
-    CHECK_INT(c->ttl_source, SOURCE_FILE, "which is the source");
+    CHECK_INT(c->ttl_from.source, SOURCE_FILE, "which is the source");
     CHECK_STRING(c->servers[0].host, "file", "REDIS_URL comes last");
     c = takes(WORDS(RUN), WORDS("REDIS_URL=redis://fallback"), "");
     CHECK_STRING(c->servers[0].host, "fallback", "but before the default");
-    CHECK_INT(c->servers_source, SOURCE_FALLBACK, "as its own source");
+    CHECK_INT(c->servers_from.source, SOURCE_FALLBACK, "as its own source");
 
     CHECK_INT(takes(WORDS("-t1", RUN), WORDS("REDISLOCK_TTL=x"), "")->ttl_ms, 1000,
               "a bad value that is overridden does not count");
