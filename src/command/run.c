@@ -221,9 +221,10 @@ static int run_child(struct run *run, const struct child_environment *environmen
     taking_tell(&run->taking, "started", "pid", plan.child);
     struct supervisor_outcome outcome;
     supervise(&plan, &outcome);
-    close(plan.timer);
     keep_stop(&run->keep);
-    return finished(run, &plan, &outcome);
+    status = finished(run, &plan, &outcome);
+    close(plan.timer); /* last: whoever is next has waited long enough */
+    return status;
 }
 
 static int run_job(struct run *run)

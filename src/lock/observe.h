@@ -71,7 +71,8 @@ struct observer_names {
  * Walks through the names under the prefix that hold a lock or are remembered on `node`, which is less
  * than observer_find_nodes' count. A name may come more than once, also from several nodes. SCAN in small
  * steps: other clients are never kept waiting. Each step is tried for `patience_ms`; a server that is not
- * the one that began it, be it one that took over in a cluster, is walked through from its beginning. OK, or as lock_acquire but for HELD.
+ * the one that began it, be it one that took over in a cluster, is walked through from its beginning.
+ * OK, or as lock_acquire but for HELD.
  */
 enum lock_result observer_walk(struct observer *observer, size_t node,
                                const struct observer_names *to, int64_t patience_ms);
