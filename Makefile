@@ -56,7 +56,8 @@ unit_sources := $(sort $(wildcard tests/unit/test_*.c))
 unit_helpers := $(filter-out $(unit_sources),$(sort $(wildcard tests/unit/*.c)))
 unit_tests := $(unit_sources:tests/unit/%.c=$(BUILD)/unit/%)
 unit_helper_objects := $(unit_helpers:tests/unit/%.c=$(BUILD)/unit/%.o)
-bench_tools := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard tests/bench/*.c)))
+bench_tools := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard tests/bench/*.c))) \
+	$(BUILD)/bench/bare-static
 chaos_tools := $(BUILD)/chaos/job $(BUILD)/chaos/clockstep.so
 tools := $(patsubst tests/tools/%.c,$(BUILD)/tools/%,$(sort $(wildcard tests/tools/*.c)))
 
@@ -230,6 +231,11 @@ $(BUILD)/tools/%: tests/tools/%.c $(watch) $(BUILD)/.compile
 $(BUILD)/bench/%: tests/bench/%.c $(watch) $(BUILD)/.compile
 	@mkdir -p $(@D)
 	$(build_tool)
+
+# The floor under the static build.
+$(BUILD)/bench/bare-static: tests/bench/bare.c $(BUILD)/.compile
+	@mkdir -p $(@D)
+	$(call say,cc $< static)$(CC) $(cppflags) $(filter-out $(position) $(sanitizing),$(cflags)) -static -o $@ $<
 
 # Preloaded into servers: without what belongs to programs, or to the sanitizers.
 $(BUILD)/chaos/clockstep.so: tests/chaos/clockstep.c $(BUILD)/.compile

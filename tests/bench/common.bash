@@ -36,7 +36,7 @@ bench_begin() {
 # in smaller pieces, and costs a start some hundredths more.
 bench_copy() {
     mkdir "$room/bin"
-    cp "$tools/bare" "$bin" "$room/bin"
+    cp "$tools/bare" "$tools/bare-static" "$bin" "$room/bin"
     [[ ! -e ${bin%/*}/redislock-tls.so ]] || cp "${bin%/*}/redislock-tls.so" "$room/bin"
     bin=$room/bin/${bin##*/} bare=$room/bin/bare
     if [[ -n ${REDISLOCK_STATIC-} ]]; then
@@ -62,6 +62,7 @@ bench_requests() {
     declare -a said="(${heard[1]})"
     before=$(resp "${said[@]}")$'\n'
     value=$(grep -o 'redislock1:[0-9a-f]*:[0-9]*:held:[^"]*' <<<"${heard[1]}" | head -1)
+    bare_static_same=("$bare-static" -r "$acquire" "${before%%"$value"*}" "${before#*"$value"}" "$port")
     bare_same=("$bare" -r "$acquire" "${before%%"$value"*}" "${before#*"$value"}" "$port")
 }
 

@@ -168,10 +168,18 @@ section_hold() {
 }
 
 # Reads strace's lines; prints the calls that the program itself makes, in order: without what loads
-# it (up to the thread's registration, and what the loader does behind it), fork, exec, wait and exit.
+# it (up to the thread's registration, what the loader does behind it, and what libc has done before it
+# makes the relocated data read-only, which in a static program is the last before main), fork, exec,
+# wait and exit.
 own_calls() {
     awk -F'(' '
-        /^[a-z_0-9]+\(/ { call[++count] = $1; if ($1 ~ /^(rseq|set_robust_list)$/) loaded = count }
+        /^[a-z_0-9]+\(/ {
+            call[++count] = $1
+            if ($1 == "socket")
+                began = 1
+            if ($1 ~ /^(rseq|set_robust_list)$/ || ($1 == "mprotect" && !began))
+                loaded = count
+        }
         END {
             i = loaded + 1
             while (i <= count && call[i] ~ /^(mprotect|prlimit64|munmap|readlink|readlinkat)$/)

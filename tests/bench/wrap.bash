@@ -26,7 +26,8 @@ section_wrap() {
         --- "redislock, TCP" "${wrapped[@]:1}" job true
         --- "redislock, Unix socket" "${local_wrapped[@]}" job true)
     if [[ -n ${REDISLOCK_STATIC-} ]]; then
-        contenders+=(--- "redislock static, TCP" "$REDISLOCK_STATIC" "${wrapped[@]:2}" job true)
+        contenders+=(--- "redislock static, TCP" "$REDISLOCK_STATIC" "${wrapped[@]:2}" job true
+            --- "bare C static, TCP" "${bare_static_same[@]}" true)
     fi
     contenders+=(--- "true" true)
     head_row "wrap: a lock cycle around true, $rounds rounds (cpu: user + system, without Redis's own)" \
@@ -85,7 +86,8 @@ section_refuse() {
         --- "redislock -q, TCP=75" "${wrapped[@]:1}" -q same true
         --- "redislock, Unix socket=75" "${local_wrapped[@]}" same true)
     if [[ -n ${REDISLOCK_STATIC-} ]]; then
-        contenders+=(--- "redislock static, TCP=75" "$REDISLOCK_STATIC" "${wrapped[@]:2}" same true)
+        contenders+=(--- "redislock static, TCP=75" "$REDISLOCK_STATIC" "${wrapped[@]:2}" same true
+            --- "bare C static, TCP=75" "${bare_static_same[@]}" true)
     fi
     contenders+=(--- "sh + redis-cli=75" "$here/recipe" "$port" same true)
     head_row "refuse: the lock is held, and the wrapper gives up at once, $rounds rounds" \
