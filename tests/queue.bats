@@ -415,13 +415,13 @@ outlasts() {
 }
 
 # What was called in $ROOM/monitor.out, in the order in which it was, as far as it means anything.
-calls() {
+messages() {
     grep -E '^(go|watch [0-9]+)$' "$ROOM/monitor.out" | paste -sd,
 }
 
-# calls_are WORDS: for wait_until.
-calls_are() {
-    [[ $(calls) == "$1" ]]
+# messages_are WORDS: for wait_until.
+messages_are() {
+    [[ $(messages) == "$1" ]]
 }
 
 @test "a hand-off calls two: the next in line to watch, once, and then who may go" {
@@ -435,7 +435,7 @@ calls_are() {
     let_go holder
     reap_all one two three
     # the server writes first to whom it was told last, and who watches needs no more than the TTL
-    wait_until 5000 calls_are "watch 2000,go,watch $GRANT_MS,go,go" || fail "called: $(calls)"
+    wait_until 5000 messages_are "watch 2000,go,watch $GRANT_MS,go,go" || fail "called: $(messages)"
     process_end "$monitor"
 }
 
