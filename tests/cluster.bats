@@ -35,6 +35,14 @@ name_on() {
     printf 'job-%s\n' "$number"
 }
 
+# No key is left on any of them.
+empty_nodes() {
+    local node
+    for node in n1 n2 n3; do
+        rcli_at "$node" flushall >/dev/null
+    done
+}
+
 # moving NAME: sets FROM, TO and SLOT, and puts the slot of lock NAME between the two.
 moving() {
     FROM=$(owner_of "lock:$1")
@@ -157,11 +165,9 @@ all_rows_seen() {
 }
 
 @test "--list shows the locks of all masters, each once, whichever node is asked" {
-    local url URL three
+    local url URL
     URL=$(any_url n1)
-    for three in n1 n2 n3; do
-        rcli_at "$three" flushall >/dev/null
-    done
+    empty_nodes
     on_each_node
     for url in "$(any_url n1)" "$(any_url n3)" "unix://$(redis_sock n2)" "$(cluster_url n2)" \
         "redis+cluster://127.0.0.1:1,127.0.0.1:$(redis_port n1)"; do
@@ -208,9 +214,7 @@ scripts_run() {
 @test "--list of many locks all over the slots: each node is asked for its own, and one that moves is found" {
     local URL name node key wanted
     URL=$(any_url n1)
-    for node in n1 n2 n3; do
-        rcli_at "$node" flushall >/dev/null
-    done
+    empty_nodes
     remember_there 1 600
     wanted=$(seq 600 | sed 's/.*/job-& &/' | LC_ALL=C sort)
     lock --list >/dev/null # now the script is known everywhere
@@ -246,9 +250,7 @@ scripts_run() {
     run --separate-stderr lock --status --json job-{1..20}
     assert_status 75 # the one with a foreign value
     assert_equal "$(jq -c 'map(.runs) == [range(1; 21)]' <<<"$output")" true
-    for node in n1 n2 n3; do
-        rcli_at "$node" flushall >/dev/null
-    done
+    empty_nodes
 }
 
 @test "--list: nodes that do not answer are told after what the others have, with 69" {
@@ -315,9 +317,7 @@ refused_by() {
 @test "--list: a lock half of whose keys have moved is asked for until --connect-timeout, then told; the others are shown" {
     local URL ONE TWO others node name before
     URL=$(any_url n1)
-    for node in n1 n2 n3; do
-        rcli_at "$node" flushall >/dev/null
-    done
+    empty_nodes
     remember_there 1 60
     others=$(printf 'job-%d\n' {1..60})
     two_in_a_slot n2
@@ -353,9 +353,7 @@ STEPS
     reap_quiet list
     # shellcheck disable=SC2086 # words on purpose
     rows $others "$ONE" "$TWO"
-    for node in n1 n2 n3; do
-        rcli_at "$node" flushall >/dev/null
-    done
+    empty_nodes
 }
 
 # masters PORT...: the talker's item by which it names these as the masters of a cluster, of slots that
@@ -383,23 +381,34 @@ masters() {
     rows "$ONE" "$TWO" "$THREE"
 }
 
-@test "--list: a node that goes while its locks are looked at is asked no more; the others are shown" {
-    local URL node port names before shown
+# 150 names, and one of the three nodes behind a proxy.
+n3_behind_proxy() {
     URL=$(any_url n1)
-    for node in n1 n2 n3; do
-        rcli_at "$node" flushall >/dev/null
-    done
+    empty_nodes
     remember_there 1 150
     lock --list >/dev/null # now the script is known everywhere
     redis_use n3
     proxy_start --tcp
-    port=${PROXY_URL##*:}
-    talker_start --tcp --repeat-last "when CLUSTER $(masters "$(redis_port n1)" "$(redis_port n2)" "$port")" \
-        "reply -MOVED 1 127.0.0.1:$port"
+}
+
+# lose_in_looks ADDRESS: the next list loses the node behind the proxy in its first answer about a lock;
+# the node of TALKER_URL, which names all three as masters, sends whoever asks about a lock to ADDRESS.
+lose_in_looks() {
+    local names
+    talker_start --tcp --repeat-last \
+        "when CLUSTER $(masters "$(redis_port n1)" "$(redis_port n2)" "${PROXY_URL##*:}")" \
+        "reply -MOVED 1 $1"
     URL=$TALKER_URL lock --list none >/dev/null
     names=$(proxy_stat s2c)
     proxy_do cut-after 0 s2c
-    proxy_do next cut-after $((names + 10)) s2c # in the first answer about a lock
+    proxy_do next cut-after $((names + 10)) s2c
+}
+
+@test "--list: a node that goes while its locks are looked at is asked no more; the others are shown" {
+    local URL node port before shown
+    n3_behind_proxy
+    port=${PROXY_URL##*:}
+    lose_in_looks "127.0.0.1:$port"
     before=$(boottime_ms)
     URL=$TALKER_URL run --separate-stderr lock --connect-timeout 3s --list
     assert_between $(($(boottime_ms) - before)) 2990 5900
@@ -409,44 +418,27 @@ masters() {
     assert_equal "$(while read -r node; do owner_of "lock:$node"; done <<<"$shown" | sort -u | xargs)" 'n1 n2'
     assert_equal "$(wc -l <<<"$shown")" \
         "$(($(rcli_at n1 dbsize) + $(rcli_at n2 dbsize)))"
-    for node in n1 n2 n3; do
-        rcli_at "$node" flushall >/dev/null
-    done
+    empty_nodes
 }
 
 @test "--list: a node that goes while its locks are looked at, and has a successor: that one is asked for the rest" {
-    local URL node names FIRST_SLOTS=(0 5461 10923) # as they are
-    URL=$(any_url n1)
-    for node in n1 n2 n3; do
-        rcli_at "$node" flushall >/dev/null
-    done
-    remember_there 1 150
-    lock --list >/dev/null # now the script is known everywhere
-    redis_use n3
-    proxy_start --tcp
-    talker_start --tcp --repeat-last \
-        "when CLUSTER $(masters "$(redis_port n1)" "$(redis_port n2)" "${PROXY_URL##*:}")" \
-        "reply -MOVED 1 127.0.0.1:$(redis_port n3)"
-    URL=$TALKER_URL lock --list none >/dev/null
-    names=$(proxy_stat s2c)
-    proxy_do cut-after 0 s2c
-    proxy_do next cut-after $((names + 10)) s2c # in the first answer about a lock
-    node=$(proxy_stat connections)
+    local URL before FIRST_SLOTS=(0 5461 10923) # as they are
+    n3_behind_proxy
+    lose_in_looks "127.0.0.1:$(redis_port n3)"
+    before=$(proxy_stat connections)
     URL=$TALKER_URL run --separate-stderr lock --connect-timeout 3s --list
     assert_status 0
     assert_no_stderr
     # shellcheck disable=SC2046 # words on purpose
     rows $(printf 'job-%d\n' {1..150})
-    assert_equal "$(($(proxy_stat connections) - node))" 1
+    assert_equal "$(($(proxy_stat connections) - before))" 1
     # and the node of the URL is the last to hear of it
     talker_start --tcp "when CLUSTER $(masters "$(redis_port n1)" "$(redis_port n2)" 1)" # and then it closes
     URL=$TALKER_URL run --separate-stderr lock --connect-timeout 3s --list
     assert_status 0
     # shellcheck disable=SC2046 # words on purpose
     rows $(printf 'job-%d\n' {1..150})
-    for node in n1 n2 n3; do
-        rcli_at "$node" flushall >/dev/null
-    done
+    empty_nodes
 }
 
 @test "--list: with one node lost, the others' locks are still found by any node of the URL" {

@@ -51,6 +51,11 @@ static const char *host_of(const struct url_place *place, const struct url *aske
     return asked->scheme == URL_UNIX ? "localhost" : asked->host;
 }
 
+static bool is_at(const struct node *node, const struct url_place *place, const struct url *asked)
+{
+    return node->url.port == place->port && strcmp(node->url.host, host_of(place, asked)) == 0;
+}
+
 static struct node *open_node(const struct observer *observer, const struct topology_master *master,
                               const struct url *asked)
 {
@@ -91,9 +96,8 @@ static bool are_known(const struct observer *observer, const struct topology_mas
     bool same = observer->node_count == masters->count;
     for (size_t i = 0; i < masters->count && same; i++) {
         const struct node *node = observer->nodes[i];
-        const struct url_place *place = &masters->at[i].place;
-        same = node->slot == masters->at[i].slot && node->url.port == place->port &&
-               (place->host[0] == '\0' || strcmp(node->url.host, place->host) == 0);
+        const struct topology_master *master = &masters->at[i];
+        same = node->slot == master->slot && is_at(node, &master->place, observer->server.url);
     }
     return same;
 }
@@ -152,9 +156,7 @@ static bool succeed(struct observer *observer, struct node **node,
 {
     for (size_t i = 0; i < masters->count; i++) {
         const struct topology_master *master = &masters->at[i];
-        const char *host = host_of(&master->place, asked);
-        if (master->slot != (*node)->slot ||
-            (master->place.port == (*node)->url.port && strcmp(host, (*node)->url.host) == 0))
+        if (master->slot != (*node)->slot || is_at(*node, &master->place, asked))
             continue;
         struct node *successor = open_node(observer, master, asked);
         if (successor == NULL)

@@ -52,11 +52,15 @@ local function count_skip()
   end
 end
 
+-- Whether a value, if it is one at all, is of our token.
+local function is_ours(value)
+  return type(value) == 'string' and string.sub(value, 1, #ARGV[1]) == ARGV[1]
+end
+
 -- What has one exclusive holder is refused.
 if there == 1 and ARGV[6] == 'skip' then
   local value, left, time = redis.pcall('GET', KEYS[1]), redis.pcall('PTTL', KEYS[1]), redis.pcall('TIME')
-  local other = type(value) == 'string' and string.sub(value, 1, #ARGV[1]) ~= ARGV[1]
-  if other and type(left) == 'number' and not time['err'] then
+  if type(value) == 'string' and not is_ours(value) and type(left) == 'number' and not time['err'] then
     return count_skip() or {'HELD', value, left, in_ms(time), 1, 0, 0}
   end
 end
@@ -74,7 +78,7 @@ end
 -- Whom a grant was made to has nothing else to ask.
 if again and ARGV[5] == 'x' then
   local value = redis.pcall('GET', KEYS[1])
-  if type(value) == 'string' and string.sub(value, 1, #ARGV[1]) == ARGV[1] and redis.call('EXISTS', KEYS[6]) == 0 then
+  if is_ours(value) and redis.call('EXISTS', KEYS[6]) == 0 then
     return claim(value)
   end
 end
@@ -91,7 +95,7 @@ local micros = server_time()
 if not micros and mode ~= 'x' then
   return redis.error_reply('NOPERM shared locks and slots need the TIME command')
 end
-local now = micros and math.floor(micros / 1000) or tonumber(ARGV[4])
+local now = to_ms(micros, tonumber(ARGV[4]))
 
 local token = string.match(head, '^redislock1:(%x+):$')
 local ear = ARGV[7] or 'l'
@@ -103,23 +107,19 @@ if redis.call('EXISTS', tombstone, holders) > 0 then
   redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
 end
 
-if value and string.sub(value, 1, #head) == head then
+if is_ours(value) then
   return claim(value)
 end
-local mine
 if again and mode ~= 'x' then
-  for _, holder in ipairs(redis.call('ZRANGE', holders, 0, -1)) do
-    if string.sub(holder, 1, #head) == head then
-      mine = holder
+  for _, mine in ipairs(redis.call('ZRANGE', holders, 0, -1)) do
+    if is_ours(mine) then
+      local held = string.gsub(mine, '^(redislock1:%x+:%d+:)granted', '%1' .. (mode == 's' and 'shared' or 'slot'))
+      redis.call('ZREM', holders, mine)
+      redis.call('ZADD', holders, digits(now + ttl), held)
+      keep(holders, ttl + 1000)
+      return {'OK', held}
     end
   end
-end
-if mine then
-  local held = string.gsub(mine, '^(redislock1:%x+:%d+:)granted', '%1' .. (mode == 's' and 'shared' or 'slot'))
-  redis.call('ZREM', holders, mine)
-  redis.call('ZADD', holders, digits(now + ttl), held)
-  keep(holders, ttl + 1000)
-  return {'OK', held}
 end
 
 -- Puts our ticket into the line, or back into it, and returns its number; or an error.

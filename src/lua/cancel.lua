@@ -9,8 +9,7 @@
 -- include keep
 -- include line
 local head = ARGV[1]
-local micros = server_time()
-local now = micros and math.floor(micros / 1000) or tonumber(ARGV[3])
+local now = to_ms(server_time(), tonumber(ARGV[3]))
 
 if tonumber(ARGV[4]) > 0 then
   redis.pcall('SET', KEYS[6], '1', 'PX', ARGV[4]) -- pcall: a full memory must not keep the rest

@@ -47,8 +47,7 @@ end
 -- include line
 local hold, now, left = tonumber(ARGV[8] or '0'), 0, 0
 if hold > 0 or waiters then
-  local micros = server_time()
-  now = micros and math.floor(micros / 1000) or tonumber(ARGV[4]) + tonumber(ARGV[5])
+  now = to_ms(server_time(), tonumber(ARGV[4]) + tonumber(ARGV[5]))
   local started = tonumber(string.match(ARGV[1], '^[^:]*:[^:]*:[^:]*:[^:]*:(%d+):')) or now
   left = math.min(started + hold - now, hold)
 end

@@ -7,8 +7,7 @@
 -- Reply {"OK", how many were removed}
 -- include keep
 -- include line
-local micros = server_time()
-local now = micros and math.floor(micros / 1000) or tonumber(ARGV[1])
+local now = to_ms(server_time(), tonumber(ARGV[1]))
 local removed = 0
 local value = redis.call('GET', lock)
 local is_shown = not value -- vanished meanwhile: its holder may be about to put it back

@@ -62,8 +62,8 @@ bench_requests() {
     declare -a said="(${heard[1]})"
     before=$(resp "${said[@]}")$'\n'
     value=$(grep -o 'redislock1:[0-9a-f]*:[0-9]*:held:[^"]*' <<<"${heard[1]}" | head -1)
-    bare_static_same=("$bare-static" -r "$acquire" "${before%%"$value"*}" "${before#*"$value"}" "$port")
     bare_same=("$bare" -r "$acquire" "${before%%"$value"*}" "${before#*"$value"}" "$port")
+    bare_static_same=("$bare-static" "${bare_same[@]:1}")
 }
 
 # resp WORD...: a command as it goes over the wire

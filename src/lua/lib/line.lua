@@ -26,6 +26,11 @@ local function server_time()
   return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
+-- That clock in ms; `otherwise`, a client's, where it is forbidden.
+local function to_ms(micros, otherwise)
+  return micros and math.floor(micros / 1000) or otherwise
+end
+
 -- Keeps a helper key at least `ms` longer; never shortens what another holder needs.
 local function keep(key, ms)
   if redis.call('PTTL', key) < ms then
@@ -61,21 +66,20 @@ local function leave(ticket, ear, token)
   end
 end
 
--- Whether one more holder of this mode fits; clears away those that have run out. That N is the same
--- for all has been checked before.
+-- Whether one more holder of this mode fits; clears away those that have run out where they count. That N
+-- is the same for all has been checked before.
 local function has_room(mode, now)
-  if redis.call('EXISTS', lock, holders) == 0 then
+  if mode == 'x' and redis.call('EXISTS', lock, holders) == 0 then
     return true
   end
   if redis.call('EXISTS', lock) == 1 then
     return false
   end
-  redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
-  local count = redis.call('ZCARD', holders)
-  if mode == 'x' then
-    return count == 0
+  if mode == 's' then
+    return true
   end
-  return mode == 's' or count < tonumber(mode)
+  redis.call('ZREMRANGEBYSCORE', holders, '-inf', digits(now))
+  return redis.call('ZCARD', holders) < (tonumber(mode) or 1)
 end
 
 local function free_slot(most)
